@@ -70,7 +70,11 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         self.writer = SocketWriter(self.base_send, write, self.runtime.socket_registry.send_gate, room)
         cookies = parse_cookie(route.header(self.scope, b"cookie").decode("latin-1"))
         session_key = cookies.get(settings.SESSION_COOKIE_NAME, "")
-        caller = await sync_to_async(authentication.caller_of, thread_sensitive=False)(bearer, session_key)
+        try:
+            caller = await sync_to_async(authentication.caller_of, thread_sensitive=False)(bearer, session_key)
+        except Unavailable:  # the client tries again
+            await self.close()
+            return
         await self.accept()
         if caller is None or not (caller.agent or permissions.has_permission(caller.roles, "view")):
             self.dismiss(SIGNED_OUT if caller is None else NOT_ALLOWED)
@@ -85,7 +89,8 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
 
     async def _count_refusal(self, reason: str) -> None:
         count = sync_to_async(refusal_counter.record_refusal, thread_sensitive=False)
-        await count(origin_check.address_of(self.scope), "open_socket", "socket", reason=reason)
+        with contextlib.suppress(Unavailable):
+            await count(origin_check.address_of(self.scope), "open_socket", "socket", reason=reason)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Handle a frame; answer an invalid one with an error frame. While the database is away, the client reconnects:
@@ -103,8 +108,13 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         except Unavailable:
             self.dismiss(RECONNECT)
         except SwitchboardError as error:
-            with contextlib.suppress(OSError):  # the client left: `disconnect` follows
-                await self.writer.text(frames.control("error", **topic, **error.as_dict()))
+            await self._send(frames.control("error", **topic, **error.as_dict()))
+
+    async def _send(self, text: str) -> None:
+        try:
+            await self.writer.text(text)
+        except (OSError, TooSlow) as error:
+            self._failed(error)
 
     async def _handle_command(self, request: dict[str, Any]) -> None:
         topic = request["topic"]
@@ -140,7 +150,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
             raise NotAllowed(f"{self.caller.principal} may not view this topic", field="topic")
         new_id = request.get("erased_id") or ""
         if new_id not in ("", key) and not self.caller.agent and await read(erase_id.is_erased, new_id):
-            await self.writer.text(frames.control("moved", topic=topic, to=new_id))  # the old id may be in use again
+            await self._send(frames.control("moved", topic=topic, to=new_id))  # the old id may be in use again
             return
         head = await read(log.head, key)
         after, epoch = request.get("after"), request.get("epoch")
@@ -152,7 +162,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
                 self.dismiss(RECONNECT)  # its other topics are of the epoch before, too
             if self.is_dismissed:
                 return
-            await self.writer.text(frames.control("reset", topic=topic, epoch=hub.epoch))
+            await self._send(frames.control("reset", topic=topic, epoch=hub.epoch))
             after = None
         if self.is_dismissed:  # meanwhile
             return

@@ -4,17 +4,22 @@ import asyncio
 import json
 
 import pytest
+from asgiref.testing import ApplicationCommunicator
 from django.db import OperationalError
 
+from conversations.access import authentication
 from conversations.access.accounts import tokens
+from conversations.access.audit import refusal_counter
+from conversations.asgi.socket_consumer import EventsConsumer
 from conversations.core.principals import SYSTEM
 from conversations.events import log
+from conversations.realtime.conversation_subscription import SocketWriter, TooSlow
 from tests.asgi.test_socket_bounds import closed, follow, opened, with_engine
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def away(*_):
+def away(*_, **__):
     raise OperationalError("too many clients already")
 
 
@@ -34,6 +39,54 @@ def test_a_topic_that_cannot_be_followed_right_now_has_the_client_reconnect(monk
     first, answer = asyncio.run(with_engine(work))
 
     assert (first, answer) == ("caught_up", {"type": "websocket.close", "code": 1012})
+
+
+@pytest.mark.parametrize("what", ["caller_of", "record_refusal"])
+def test_a_socket_that_cannot_be_checked_right_now_is_refused_quietly(monkeypatch, what):
+    monkeypatch.setattr(authentication if what == "caller_of" else refusal_counter, what, away)
+
+    async def work(engine):
+        scope = {
+            "type": "websocket",
+            "path": "/ws/",
+            "headers": [(b"authorization", b"Bearer x")],
+            "client": ("::1", 1),
+        }
+        socket = ApplicationCommunicator(EventsConsumer.as_asgi(runtime=engine), scope)
+        await socket.send_input({"type": "websocket.connect"})
+        answers = [await socket.receive_output(5)]
+        if answers[0]["type"] == "websocket.accept":
+            answers.append(await socket.receive_output(5))
+        await closed(socket)
+        return [(answer["type"], answer.get("code")) for answer in answers]
+
+    answers = asyncio.run(with_engine(work))
+
+    # before it is accepted, a close is HTTP 403, after which a browser tries again
+    assert (
+        answers
+        == {
+            "caller_of": [("websocket.close", None)],
+            "record_refusal": [("websocket.accept", None), ("websocket.close", 4401)],
+        }[what]
+    )
+
+
+def test_a_client_that_does_not_read_the_answer_is_too_slow(monkeypatch):
+    secret = tokens.make_token(SYSTEM, "viewer", "viewer")
+
+    async def too_slow(*_):
+        raise TooSlow
+
+    async def work(engine):
+        socket = await opened(engine, secret)
+        monkeypatch.setattr(SocketWriter, "text", too_slow)
+        await socket.send_input(subscribe("audit"))
+        answer = await socket.receive_output(5)
+        await closed(socket)
+        return answer
+
+    assert asyncio.run(with_engine(work)) == {"type": "websocket.close", "code": 4408}
 
 
 def test_a_refused_topic_is_named_and_others_are_not():
