@@ -30,6 +30,7 @@ from conversations.transport.recorder.streams import BATCH, Stream, Streams, fir
 
 SCAN_EVERY = 0.6  # seconds: what is found now was there a second ago at most
 SLICE = 1000  # cold streams in one read; streams described in one go
+READ_EVERY = 0.1  # seconds: hot streams are read as often while all keys of Redis are looked through
 MIN_ROUND_S = 0.2  # seconds between two such rounds of looking, however long one took
 HEAVY_EVERY = 30.0  # seconds between looks at streams with entries so large that XINFO, which carries two, is dear
 LOOKED_AT = 100  # quiet streams described at each scan, in turn
@@ -187,8 +188,12 @@ class StreamsReader:
         self._scan_at = max(self._scan_at, time.monotonic() + MIN_ROUND_S)
 
     async def _scan(self) -> None:
-        """List all streams (authoritative); follow the new ones, and report those that are gone."""
-        began = time.monotonic()
+        """List all streams (authoritative); follow the new ones, and report those that are gone.
+
+        SCAN visits every key. Where these are many, hot streams are read between its pages, and the pause after it is
+        as long as it took.
+        """
+        read_at = began = time.monotonic()
         seconds, micros = await self._client.time()
         keys: set[bytes] = set()
         cursor = b"0"
@@ -197,12 +202,16 @@ class StreamsReader:
             keys.update(filter(is_ours, page_keys))
             if cursor == b"0":
                 break
+            if time.monotonic() - read_at > READ_EVERY and (hot := self.streams.hot()):
+                await self._read(hot)
+                read_at = time.monotonic()
+        await self.drain()
         now = seconds * 1_000_000 + micros
         await self._follow([key for key in keys if key not in self.streams], self.looked_at or now)
         await self._miss([stream for stream in self.streams.all() if stream.key not in keys], len(keys))
         self.looked_at = now
         spent = time.monotonic() - began
-        self._scan_at = began + max(SCAN_EVERY, min(10 * spent, 1.0))
+        self._scan_at = began + max(SCAN_EVERY, min(10 * spent, 1.0), 2 * spent)
 
     async def _follow(self, keys: Iterable[bytes], found_at: int) -> None:
         """Start reading streams: where they were left, or from their beginning (at first contact perhaps from now)."""
