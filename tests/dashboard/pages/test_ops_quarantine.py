@@ -137,6 +137,17 @@ def test_what_is_older_than_first_contact_stays_history(found_at, starts_no_run)
     assert quarantine.read_again(quarantined.quarantine(SAID), "desk").starts_no_run is starts_no_run
 
 
+def test_an_empty_message_is_no_loss():
+    empty = quarantined.quarantine(b"")
+    loss = quarantined.quarantine(b"", entry=">1750000000000-0")
+
+    assert (empty.is_loss, loss.is_loss) == (False, True)
+    with pytest.raises(Invalid, match="JSON"):
+        quarantine.read_again(empty, "desk")
+    with pytest.raises(Invalid, match="lost before it could be read"):
+        quarantine.read_again(loss, "desk")
+
+
 STILL_BAD = {
     "no conversation": (SAID, "", "conversation"),
     "a blank conversation": (SAID, "   ", "conversation"),

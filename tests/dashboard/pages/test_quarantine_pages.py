@@ -88,7 +88,9 @@ def test_a_truncated_one_cannot_be_read_again(admin):
 
 
 def test_a_loss_is_told_and_has_nothing_to_read_again(admin):
-    message = quarantined.quarantine(b"", source="chat:Dialogue", reason="record.gap: 12 entries are lost: trimmed")
+    message = quarantined.quarantine(
+        b"", source="chat:Dialogue", entry=">1-0", reason="record.gap: 12 entries are lost"
+    )
 
     response = admin.get(f"/ops/quarantine/{message.pk}/")
 
