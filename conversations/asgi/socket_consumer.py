@@ -138,7 +138,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
                 return
             if not permissions.has_permission(self.caller.roles, state.right):
                 raise NotAllowed(f"{self.caller.principal} may not view this topic", field="topic")
-            is_drawn = topic == "fleet" or request.get("render") == "html"
+            is_drawn = request.get("render") == "html"
             self._keep(topic, StateSubscription(state, self.writer, failed=self._failed, drawn=is_drawn))
         else:
             await self._follow(topic, request)
