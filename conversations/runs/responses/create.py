@@ -21,6 +21,7 @@ from conversations.events import log, payload
 from conversations.events.log import response_queries as log_asked
 from conversations.events.log.records import NewEvent, Stored
 from conversations.events.log.response_queries import ModelAvailability
+from conversations.events.redacted_events import has_redacted
 from conversations.events.response_ids import (
     CONTINUABLE,
     DELETED,
@@ -30,12 +31,13 @@ from conversations.events.response_ids import (
     new_response_id,
     words_of,
 )
-from conversations.models import Response, Run
+from conversations.models import Conversation, Event, Response, Run
 from conversations.models.run import UNFINISHED
 from conversations.runs.responses import unknown_calls
 
 DEMO = "demo"
 TRIES = 3
+ITEMS = ("response.received", "response.completed")  # types of the events that have a chain's items
 NOBODY = ModelAvailability(False, False, False, "", False)
 
 Body = dict[str, object]
@@ -245,10 +247,26 @@ def previous_of(response: str | None, socket: str) -> Response | None:
 
 def remembered(key: str) -> Response | None:
     """Return the newest response of a conversation that can be continued: one that completed, or is in progress,
-    because the next one waits for it."""
+    because the next one waits for it. For a fork without one it is the newest that was copied."""
     responses = Response.objects.filter(conversation__key=key, store=True).order_by("-in_seq")
     live = Run.objects.filter(id=OuterRef("run"), status__in=UNFINISHED)
-    return responses.filter(Q(status__in=CONTINUABLE) | Q(status="") & Exists(live)).first()
+    own = responses.filter(Q(status__in=CONTINUABLE) | Q(status="") & Exists(live)).first()
+    return own or _copied(key)
+
+
+def _copied(key: str) -> Response | None:
+    """Return the newest response of a fork's parents that was copied to its end; None if one was redacted in the
+    fork."""
+    row = Conversation.objects.filter(key=key, copied_seq__gt=0).select_related("parent").first()
+    if row is None or has_redacted(Event.objects.filter(conversation=row, seq__lte=row.copied_seq, kind__in=ITEMS)):
+        return None
+    at, parent = row.copied_seq, row.parent
+    while parent is not None and at:
+        responses = Response.objects.filter(conversation=parent, store=True, status__in=CONTINUABLE, out_seq__lte=at)
+        if (newest := responses.order_by("-in_seq").first()) is not None:
+            return newest
+        at, parent = min(at, parent.copied_seq), parent.parent
+    return None
 
 
 def not_continuable(response: str) -> Invalid:
@@ -282,8 +300,10 @@ def _place(request: ResponseRequest, earlier: Response | None, response: str) ->
 
 
 def is_continued(earlier: Response) -> bool:
-    """Return whether another response continued this one; one whose run ended badly does not count."""
-    others = list(Response.objects.filter(previous=earlier.id).values_list("status", "run"))
+    """Return whether another response of its conversation continued this one; one whose run ended badly does not
+    count."""
+    continuing = Response.objects.filter(previous=earlier.id, conversation=earlier.conversation_id)
+    others = list(continuing.values_list("status", "run"))
     if any(status in (*CONTINUABLE, DELETED) for status, _ in others):
         return True
     return Run.objects.filter(id__in=[run for status, run in others if not status], status__in=UNFINISHED).exists()
