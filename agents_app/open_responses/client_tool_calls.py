@@ -15,7 +15,7 @@ from agents_app.worker.saved_state import tool_of
 from conversations.core.errors import Fenced
 from conversations.core.ids import new_id
 from conversations.core.node_heartbeat import database_now
-from conversations.events import log
+from conversations.events import log, payload
 from conversations.events.response_ids import EXTERNAL
 from conversations.models import Conversation, Run, ToolCall
 from conversations.runs.claims import Body, Claim
@@ -53,17 +53,21 @@ def close(claim: Claim, request: RunRequest, chain: Sequence[ChainLink]) -> None
         waiting = list(_open(runs, outputs).select_related("conversation").order_by("called_seq"))
         events = []
         for item in outputs:
-            call = next((open_call for open_call in waiting if open_call.call_id == item.get("call_id")), None)
+            call = next((open_call for open_call in waiting if open_call.call_id == _call_id(item)), None)
             if call is not None:
                 waiting.remove(call)
-                payload = _ended(claim, request, call, item)
-                events.append(log.from_internal(call.conversation.key, payload, claim.principal))
+                body = _ended(claim, request, call, item)
+                events.append(log.from_internal(call.conversation.key, body, claim.principal))
         log.append(events)
 
 
 def _open(runs: Sequence[str], outputs: Sequence[Item]) -> QuerySet[ToolCall]:
-    ids = {str(item.get("call_id")) for item in outputs}
+    ids = {_call_id(item) for item in outputs}
     return ToolCall.objects.filter(run__in=runs, origin=EXTERNAL, status="called", call_id__in=ids)
+
+
+def _call_id(item: Item) -> str:
+    return payload.short_call_id(str(item.get("call_id")))
 
 
 def _ended(claim: Claim, request: RunRequest, call: ToolCall, item: Item) -> Body:

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from conversations.asgi.responses import parse_request
 from conversations.core.errors import Invalid, as_predicate
 from conversations.events import payload
+from conversations.events.recorded_call_ids import call_id_of
 from conversations.events.response_ids import CONTINUABLE, ResponseRequest
 from conversations.models import Response, ToolCall
 from conversations.runs.responses import create
@@ -100,7 +101,7 @@ def _items(thread: str, messages: Iterable[Message]) -> list[Item]:
     names = [call.id for message in shown if isinstance(message, AssistantMessage) for call in message.tool_calls or ()]
     names += [message.tool_call_id for message in shown if isinstance(message, ToolMessage)]
     calls = ToolCall.objects.filter(id__in=[name for name in names if "\0" not in name], conversation__key=thread)
-    known = {call: call_id or call for call, call_id in calls.values_list("id", "call_id")} if names else {}
+    known = {call.id: call_id_of(call) or call.id for call in calls} if names else {}
     return [item for message in shown for item in _items_of(message, known)]
 
 

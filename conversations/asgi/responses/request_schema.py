@@ -13,7 +13,7 @@ from conversations.core.json_values import Converter
 LOGPROBS = "message.output_text.logprobs"
 Json = dict[str, Any]
 Name = Annotated[str, Meta(pattern="^[a-zA-Z0-9_-]{1,64}$")]
-CallId = Annotated[str, Meta(min_length=1, max_length=64)]
+CallId = Annotated[str, Meta(min_length=1)]  # some models' are longer than the specification's 64 characters
 Short = Annotated[str, Meta(max_length=64)]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 Metadata = Annotated[dict[Short, Annotated[str, Meta(max_length=512)]], Meta(max_length=16)]

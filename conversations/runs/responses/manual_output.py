@@ -18,6 +18,7 @@ from conversations.core.micros import to_datetime
 from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM, Principal
 from conversations.events import log
+from conversations.events.recorded_call_ids import call_id_of
 from conversations.events.redacted_events import has_redacted
 from conversations.events.response_ids import CONTINUABLE, EXTERNAL, Json, new_response_id
 from conversations.models import Conversation, Event, Response, Run, ToolCall
@@ -111,7 +112,7 @@ def _go_on(principal: Principal, key: str, earlier: Response) -> str:
 
 def _outputs(earlier: Response) -> list[Json]:
     """Return the outputs in the order of their calls."""
-    ends = dict(_calls(earlier).order_by("called_seq").values_list("finished_seq", "call_id"))
+    ends = {call.finished_seq: call_id_of(call) for call in _calls(earlier).order_by("called_seq")}
     bodies = dict(Event.objects.filter(conversation=earlier.conversation_id, seq__in=ends).values_list("seq", "body"))
     return [
         {"type": "function_call_output", "call_id": call_id, "output": as_text(json.loads(bodies[seq]).get("output"))}
