@@ -116,16 +116,18 @@ def _memory(conversation: Conversation, answers: int, team: str) -> tuple[Django
 
 
 def known_calls(claim: Claim) -> list[EarlierCall]:
-    """Read the calls of earlier attempts and the one that a replay requests, each with its parent call, which only its
-    event contains."""
+    """Read the calls of earlier attempts and the one that a replay requests, each with its parent call and the whole of
+    a long call id, which only its event contains."""
     rows = ToolCall.objects.filter(run=claim.run).exclude(origin=ORIGIN).order_by("called_seq")
     calls = list(rows.values_list("id", "call_id", "status", "arguments_digest", "name", "called_seq"))
     events = Event.objects.filter(conversation__key=claim.conversation, seq__in=[seq for *_, seq in calls])
-    parents = {seq: json.loads(body).get("parent_call") for seq, body in events.values_list("seq", "body")}
-    return [
-        EarlierCall(id_, call_id, status, digest, name, parents.get(seq))
-        for id_, call_id, status, digest, name, seq in calls
-    ]
+    bodies = {seq: json.loads(body) for seq, body in events.values_list("seq", "body")}
+    earlier_calls = []
+    for id_, call_id, status, digest, name, seq in calls:
+        fields = bodies.get(seq, {})
+        call_id = fields.get("tool_call_id") or call_id
+        earlier_calls.append(EarlierCall(id_, call_id, status, digest, name, fields.get("parent_call")))
+    return earlier_calls
 
 
 def metadata_of(body: str) -> Mapping[str, Any]:

@@ -199,3 +199,23 @@ def test_a_call_that_an_earlier_attempt_entered_keeps_its_id(status):
     assert calls.begin(None, "c1", "look", ["digest"]) == "first"
     assert calls.begin(None, "c1", "look", ["another"]) != "first"
     assert calls.begin(None, "c1", "other", ["digest"]) != "first"
+
+
+@pytest.mark.parametrize("length", [400, 401, 5_000])
+def test_a_call_with_a_long_id_is_made_once_a_person_has_approved_it(length):
+    ran = []
+
+    @function_tool(needs_approval=True)
+    def file(street: str) -> str:
+        """File."""
+        ran.append(street)
+        return "filed"
+
+    with working(team([call("file", "c".ljust(length, "z"), street="Elm")], tools=[file])):
+        send_message()
+        ended_runs()
+    decide.decide(person("april", "approver"), Approval.objects.get().id, "approve")
+    with working(team(SO, tools=[file])):
+        (run,) = ended_runs()
+
+    assert (run.status, ran, ToolCall.objects.get().status) == ("done", ["Elm"], "done")
