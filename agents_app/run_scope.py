@@ -3,8 +3,9 @@
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agents import RunConfig, RunContextWrapper, RunHooks, StreamEvent
 from agents.tool_context import ToolContext
@@ -27,6 +28,20 @@ class Restriction:
 UNRESTRICTED = Restriction()
 
 
+class RunnerLane(NamedTuple):
+    """One runner of an attempt: the run itself, or a run inside one of its tool calls, of which a call may have several
+    at once."""
+
+    parent_call: str | None = None
+    """our id of the tool call that the runner is inside; None in the run itself"""
+    number: int = 0
+    """another one for each runner inside a call"""
+
+
+OWN_LANE = RunnerLane()  # the run itself
+_numbers = count(1)
+
+
 def _as_it_is(context: ToolContext[Any]) -> str:
     return context.tool_call_id
 
@@ -47,8 +62,7 @@ class RunScope:
     """puts an event of the team's own kind (`town_hall.stage`) in the record; it may be called from any thread"""
     our_call: Callable[[ToolContext[Any]], str] = _as_it_is
     """our id of the tool call that runs now, of which this is the context"""
-    parent_call: str | None = None
-    """our id of the tool call that this run is inside; None in the run itself"""
+    lane: RunnerLane = OWN_LANE
     message_metadata: Mapping[str, Any] = field(default_factory=dict)
     """metadata of the message that the run answers: `chat_send` counts its hop on"""
     response_id: str = ""
@@ -62,6 +76,15 @@ class RunScope:
     idempotency_key: str = ""
     """of a replay, the call under whose key its own call goes; empty for any other run"""
 
+    @property
+    def parent_call(self) -> str | None:
+        """Our id of the tool call that this run is inside; None in the run itself."""
+        return self.lane.parent_call
+
+    def inside(self, call: str) -> "RunScope":
+        """Return the scope of a new runner inside a tool call."""
+        return replace(self, lane=RunnerLane(call, next(_numbers)))
+
 
 _scope: ContextVar[RunScope | None] = ContextVar("run_scope", default=None)
 
@@ -71,10 +94,15 @@ def current_scope() -> RunScope | None:
     return _scope.get()
 
 
+def current_lane() -> RunnerLane:
+    """Return the lane that this code runs in."""
+    scope = _scope.get()
+    return scope.lane if scope else OWN_LANE
+
+
 def current_parent_call() -> str | None:
     """Return our id of the tool call that this code runs inside; None in the run itself and outside a worker."""
-    scope = _scope.get()
-    return scope.parent_call if scope else None
+    return current_lane().parent_call
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from agents_app.approval_gate.gate import Decision, Refusal
 from agents_app.model_providers.unique_call_ids import original
 from agents_app.open_responses.request_tools import is_external
 from agents_app.recorded_values import mask_json_text, truncate_fields
-from agents_app.run_scope import current_parent_call
+from agents_app.run_scope import RunnerLane, current_lane, current_parent_call
 from agents_app.teams.served_team import ServedTeam
 from agents_app.tools import identity
 from agents_app.worker.call_ids import APPROVAL_STATUSES, CallIdMap, EarlierCall
@@ -142,7 +142,7 @@ class Gatekeeper:
         self, event_writer: RunEventWriter, served: ServedTeam, do: Do, hooks: Callable[[], RecordingHooks]
     ) -> None:
         self._event_writer, self._served, self._do, self._hooks = event_writer, served, do, hooks
-        self._calls_to_approve: set[tuple[str | None, str]] = set()  # calls that would wait for a person
+        self._calls_to_approve: set[tuple[RunnerLane, str]] = set()  # calls that would wait for a person
 
     async def rules(self) -> Rows:
         """Return the operators' rules: one query in half a second, of all runs of the worker."""
@@ -164,12 +164,12 @@ class Gatekeeper:
 
     def mark_needs_approval(self, call_id: str) -> None:
         """Mark a call that needs a person's approval unless a rule approves it."""
-        self._calls_to_approve.add((current_parent_call(), call_id))
+        self._calls_to_approve.add((current_lane(), call_id))
 
     async def apply_auto_approval(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> bool:
         """Have an auto-approval rule approve a call that has to wait; record that it did, and which. A query only where
         a rule is about the tool."""
-        key = current_parent_call(), context.tool_call_id
+        key = current_lane(), context.tool_call_id
         if key not in self._calls_to_approve:
             return False
         self._calls_to_approve.discard(key)

@@ -1,6 +1,6 @@
 """Track the turns of a run while models stream: which turn a piece of text belongs to. Used by the run's hooks.
 
-A lane is one runner: the run itself, or a run inside one of its tool calls. The SDK's loop reports when a model is
+The SDK's loop reports when a model is
 called and when it has answered; the stream arrives later, over a queue. A turn is therefore closed when both have been
 seen.
 
@@ -20,6 +20,7 @@ from django.conf import settings
 from openai.types.responses import ResponseOutputMessage
 from pydantic import BaseModel
 
+from agents_app.run_scope import RunnerLane
 from agents_app.worker.event_writer import RunEventWriter
 from conversations.core.json_values import text_of
 
@@ -66,7 +67,7 @@ class ModelAnswer:
 
     number: int
     agent: str
-    parent_call: str | None
+    lane: RunnerLane
     tools: list[str]
     began: float = field(default_factory=time.monotonic)
     messages: list[StreamedMessage] = field(default_factory=list)
@@ -74,6 +75,11 @@ class ModelAnswer:
     streamed: asyncio.Event = field(default_factory=asyncio.Event)
     size: int = 0  # bytes that streamed
     places: list[int] = field(default_factory=list)  # of `messages` in the answer
+
+    @property
+    def parent_call(self) -> str | None:
+        """Our id of the tool call that it is inside; None in the run itself."""
+        return self.lane.parent_call
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -90,30 +96,30 @@ class ModelTurns:
         self._event_writer = event_writer
         self._most = TurnLimits(settings.CONFIG.model_turn_bytes, settings.CONFIG.model_run_bytes)
         self._size = 0  # bytes of all turns
-        self._streaming: dict[str | None, deque[ModelAnswer]] = {}
-        self._open_turns: dict[str | None, ModelAnswer] = {}
+        self._streaming: dict[RunnerLane, deque[ModelAnswer]] = {}
+        self._open_turns: dict[RunnerLane, ModelAnswer] = {}
 
-    def begin(self, parent: str | None, agent: str, tools: list[str]) -> None:
+    def begin(self, lane: RunnerLane, agent: str, tools: list[str]) -> None:
         """Start a turn: a model is called."""
         self.last += 1
-        turn = ModelAnswer(self.last, agent, parent, tools)
-        self._open_turns[parent] = turn
-        self._streaming.setdefault(parent, deque()).append(turn)
+        turn = ModelAnswer(self.last, agent, lane, tools)
+        self._open_turns[lane] = turn
+        self._streaming.setdefault(lane, deque()).append(turn)
 
-    async def end(self, parent: str | None) -> ModelAnswer:
+    async def end(self, lane: RunnerLane) -> ModelAnswer:
         """End a turn: the model has answered. Wait for the rest of its stream, and return the turn."""
-        turn = self._open_turns.pop(parent)
+        turn = self._open_turns.pop(lane)
         try:
             async with asyncio.timeout(LAG):
                 await turn.streamed.wait()
         except TimeoutError:  # nobody streams in this lane; the output has the whole text
             if not turn.streamed.is_set():
-                self._streaming[parent].remove(turn)
+                self._streaming[lane].remove(turn)
         return turn
 
-    def take(self, parent: str | None, event: StreamEvent) -> None:
+    def take(self, lane: RunnerLane, event: StreamEvent) -> None:
         """Process a stream event of the SDK: pieces of text become tokens. Raises TurnTooLarge."""
-        if event.type != "raw_response_event" or not (waiting := self._streaming.get(parent)):
+        if event.type != "raw_response_event" or not (waiting := self._streaming.get(lane)):
             return
         turn, data = waiting[0], event.data
         if data.type == TEXT:  # nearly all of them are: as little as possible

@@ -4,7 +4,6 @@ The worker enters a `RunScope` around each run; `nested_run` and `agent_tool` pa
 worker there is no scope, and both behave like the SDK itself: a team can run in a plain test with `agents.Runner`.
 """
 
-from dataclasses import replace
 from typing import Any
 
 from agents import Agent, FunctionTool, RunContextWrapper, RunHooks, Runner, UserError
@@ -73,7 +72,7 @@ def _under(ctx: RunContextWrapper[Any]) -> RunScope | None:
     scope = current_scope()
     if scope is None or not isinstance(ctx, ToolContext):
         return scope
-    return replace(scope, parent_call=scope.our_call(ctx))
+    return scope.inside(scope.our_call(ctx))
 
 
 async def _forward(event: Any) -> None:

@@ -9,38 +9,39 @@ from collections import Counter
 from openai.types.responses import ResponseFunctionToolCall
 
 from agents_app.open_responses.request import Unfit
+from agents_app.run_scope import RunnerLane
 
 MAX_UNKNOWN = 4  # in a run, and in each run inside a call; the model is told of each but the last
 
 
 class UnknownCalls:
-    """Those that the SDK could not resolve, by the call that they are inside; None: the run itself."""
+    """Those that the SDK could not resolve, by runner."""
 
     def __init__(self) -> None:
-        self._requested: dict[str | None, dict[str, ResponseFunctionToolCall]] = {}  # of the last answer, by id
-        self._refused: set[tuple[str | None, str]] = set()
-        self._counts: Counter[str | None] = Counter()
+        self._requested: dict[RunnerLane, dict[str, ResponseFunctionToolCall]] = {}  # of the last answer, by id
+        self._refused: set[tuple[RunnerLane, str]] = set()
+        self._counts: Counter[RunnerLane] = Counter()
         self._last_name = ""
 
-    def request(self, parent: str | None, calls: list[ResponseFunctionToolCall]) -> list[ResponseFunctionToolCall]:
+    def request(self, lane: RunnerLane, calls: list[ResponseFunctionToolCall]) -> list[ResponseFunctionToolCall]:
         """Note the calls of an answer; return those that repeat a refused one under its id, of which the SDK says
         nothing again."""
-        self._requested[parent] = {call.call_id: call for call in calls}
-        return [call for call in calls if (parent, call.call_id) in self._refused]
+        self._requested[lane] = {call.call_id: call for call in calls}
+        return [call for call in calls if (lane, call.call_id) in self._refused]
 
-    def requested(self, parent: str | None, call_id: str) -> ResponseFunctionToolCall | None:
+    def requested(self, lane: RunnerLane, call_id: str) -> ResponseFunctionToolCall | None:
         """Return a call of the last answer."""
-        return self._requested.get(parent, {}).get(call_id)
+        return self._requested.get(lane, {}).get(call_id)
 
-    def refuse(self, parent: str | None, call: ResponseFunctionToolCall) -> None:
+    def refuse(self, lane: RunnerLane, call: ResponseFunctionToolCall) -> None:
         """Count a call of an unknown tool."""
-        self._refused.add((parent, call.call_id))
-        self._counts[parent] += 1
+        self._refused.add((lane, call.call_id))
+        self._counts[lane] += 1
         self._last_name = f"{call.namespace}.{call.name}" if call.namespace else call.name
 
-    def check(self, parent: str | None, agent: str, names: list[str]) -> None:
+    def check(self, lane: RunnerLane, agent: str, names: list[str]) -> None:
         """Raise Unfit if there were too many; `names`: what the agent may call."""
-        count = self._counts[parent]
+        count = self._counts[lane]
         if count < MAX_UNKNOWN:
             return
         offered = ", ".join(sorted(names))[:1000] or "none"
