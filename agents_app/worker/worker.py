@@ -34,6 +34,7 @@ from agents_app.worker.agent_run import AgentRun
 from agents_app.worker.claimed_run import WorkerServices
 from agents_app.worker.replay_run import ReplayRun
 from agents_app.worker.run_bus import RunBus
+from agents_app.worker.tool_threads import ToolThreads
 from conversations.asgi.agui import registration
 from conversations.asgi.agui.registered import RemoteAgent
 from conversations.core.background_loop import cancel_all, run_forever
@@ -106,7 +107,7 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         if self._is_stopping:  # asked between the making of the worker and this
             return
-        self._loop.set_default_executor(DatabaseThreads("tools"))  # sync tools, which may post
+        self._loop.set_default_executor(ToolThreads(self._per_team * len(self.served_teams)))
         await self._do(agent_registry.register, self.served_teams)
         self.registered.set()
         await self._mcp.start(self._stopped)

@@ -64,10 +64,11 @@ DAMAGE_OF_POSTGRESQL = ("XX001", "XX002")  # of data, of an index
 
 
 class DatabaseThreads(ThreadPoolExecutor):
-    """A pool of `POOL_SIZE` such threads. Errors of an unavailable database come out as Unavailable."""
+    """A pool of `POOL_SIZE` such threads, or of `threads` if few of them ask the database at a time. Errors of an
+    unavailable database come out as Unavailable."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(POOL_SIZE[name], thread_name_prefix=name)
+    def __init__(self, name: str, *, threads: int = 0) -> None:
+        super().__init__(threads or POOL_SIZE[name], thread_name_prefix=name)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
         """Queue one piece of work."""

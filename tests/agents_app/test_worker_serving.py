@@ -135,3 +135,20 @@ def test_a_server_told_to_stop_while_its_agents_are_starting_ends(server, after_
 
     assert server.process.wait(60) in (0, -signal.SIGINT)
     assert "Traceback" not in server.output()
+
+
+def test_a_worker_of_its_own_ends_although_a_tool_never_returns(server):
+    server.environment |= {"SWITCHBOARD_TEAMS": "tests.teams.hanging", "SWITCHBOARD_STOP_S": "0"}
+    first = server.spawn(["runagents"], server.log, server.log)
+    until(lambda: rows(server, "SELECT name FROM conversations_agent"), within=60, what="the agents")
+    first.terminate()
+    assert first.wait(60) == 0
+    server.command("shell", "--no-imports", "-c", "from tests.support import agents_running as a; a.send_message()")
+
+    worker = server.spawn(["runagents"], server.log, server.log)
+    executing = "SELECT name FROM conversations_toolcall WHERE status='executing'"
+    until(lambda: rows(server, executing) == ["hang"], within=60, what="the tool to hang")
+    worker.terminate()
+
+    assert worker.wait(60) == 0
+    assert rows(server, "SELECT status FROM conversations_run") == ["cancelled"]

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import os
 import signal
+import threading
 from typing import Any
 
 from django.conf import settings
@@ -15,6 +17,8 @@ from conversations.events import log
 from conversations.realtime import rollback_watch
 from conversations.runs import leases
 from conversations.transport import relay_start
+
+EXIT_S = 5.0  # seconds that tools may still take after their runs have ended
 
 
 class Command(BaseCommand):
@@ -35,6 +39,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         with crash_reports.recording(settings.DATA_DIR, "runagents"):
             self._run_here(teams)
+        _exit_within(EXIT_S)
 
     def _run_here(self, teams: list[Any]) -> None:
         try:
@@ -64,4 +69,12 @@ class Command(BaseCommand):
             async with rollback_watch.watching():
                 await worker.run()
         finally:
-            await asyncio.to_thread(writer.close)
+            writer.close()  # in this thread: tools that never return may have all others
+
+
+def _exit_within(seconds: float) -> None:
+    """End the process after so many seconds, even if synchronous tools have not returned: the interpreter would wait
+    for their threads. Everything is stored and closed."""
+    last = threading.Timer(seconds, os._exit, [0])
+    last.daemon = True
+    last.start()
