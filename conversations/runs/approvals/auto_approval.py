@@ -31,7 +31,9 @@ from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import Declared
 
 AT_A_TIME = 200  # approvals of one call; the worker's round goes on
-MAX_REQUESTS = 2_000  # approval requests that are looked at
+MAX_REQUESTS = 2_000  # approval requests that are looked at in one round
+
+_looked_upto = ""  # the last request that a round looked at
 
 
 class _WaitingRequest(NamedTuple):
@@ -70,12 +72,14 @@ def approve_waiting(at_most: int = AT_A_TIME) -> list[str]:
 
 
 def _waiting(rules: auto_approval_rules.Rules) -> Iterator[_WaitingRequest]:
-    """Return the requests that a rule may match, oldest first."""
+    """Return the requests that a rule may match, oldest first. A round continues after the last one of the round
+    before, so that requests that no rule matches hold up no others."""
+    global _looked_upto
     named = ToolCall.objects.filter(Q(lookup_key__in=rules) | Q(lookup_key=None), status="waiting").values("id")
     free = Approval.objects.open().filter(conversation__state="open", conversation__owner="", tool_call__in=named)
     requests = Event.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("asked_seq")).values("body")
     teams = Run.objects.filter(id=OuterRef("run")).values("team")
-    ids = list(free.order_by("id").values_list("id", flat=True)[:MAX_REQUESTS])
+    ids = list(free.filter(id__gt=_looked_upto).order_by("id").values_list("id", flat=True)[:MAX_REQUESTS])
     for at in range(0, len(ids), bounded_reads.FETCHED):
         some = Approval.objects.filter(id__in=ids[at : at + bounded_reads.FETCHED]).order_by("id")
         rows = some.annotate(asked=Subquery(requests[:1]), team=Subquery(teams))
@@ -84,6 +88,7 @@ def _waiting(rules: auto_approval_rules.Rules) -> Iterator[_WaitingRequest]:
             of_tool = rules.get(call.lookup_key, ())
             if any(auto_approval_rules.fits(rule, call, is_destructive=False) for rule in of_tool):
                 yield _WaitingRequest(approval, conversation)
+    _looked_upto = ids[-1] if len(ids) == MAX_REQUESTS else ""  # not if the round has ended before
 
 
 def _approve(approval: _WaitingRequest) -> bool:
