@@ -18,7 +18,8 @@ from conversations.events import log
 from conversations.events.payload import parse
 from conversations.models import Approval, BudgetRaise, Conversation, Run, ToolCall
 from conversations.runs.approvals import auto_approval_rules, decide, external_approvals, overdue_requests
-from conversations.runs.budgets import edit_budgets
+from conversations.runs.budgets import edit_budgets, evaluate
+from conversations.runs.claims import Claim
 from tests.agents_app.test_worker_heard import clerks, memory, shown
 from tests.support.agents_running import ended_runs, event_bodies, event_kinds, send_message, working
 from tests.support.cast import cast
@@ -30,8 +31,6 @@ REPORTER = token_principal("coder")
 
 @pytest.fixture(autouse=True)
 def fresh():
-    from conversations.runs.budgets import evaluate
-
     evaluate.forget()
     yield
     evaluate.forget()
@@ -51,7 +50,7 @@ async def work() -> str:
 @function_tool(name_override="work")
 async def long_work() -> str:
     """Work for longer than the 0.0001 minutes that a budget may have."""
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)
     return "worked"
 
 
@@ -306,6 +305,24 @@ def test_its_question_is_no_call_that_a_forks_agents_remember(people, decision):
 
     assert [shown(item) for item in remembered] == memory()
     assert {item["name"] for item in remembered if item.get("type") == "function_call"} == {"work"}
+
+
+def test_minutes_of_a_run_count_what_happens_inside_a_call_once(people):
+    inner_model = ScriptedModel([[function_call("work", {}, call_id="n")], [assistant_message("In.")]])
+    inner = Agent(name="Inner", model=inner_model, tools=[long_work])
+    model = ScriptedModel([[function_call("ask", {"input": "x"}, call_id="h")], [assistant_message("Done.")]])
+    clerk = Agent(name="Clerk", model=model, tools=[agent_tool(inner, "ask", "Ask.")])
+    with working(Team(name="test", agents=[clerk], entry=["Clerk"])):
+        send_message("hello")
+        ended_runs(1)
+    ms = dict(ToolCall.objects.values_list("name", "duration_ms"))
+    claimed = Claim(Run.objects.get().id, 1, "c", "Clerk", "agent", 1, None, None, None)
+
+    budget(round((ms["ask"] + ms["work"] / 2) / 60_000, 4), "minutes")
+    assert evaluate.reached(claimed, "Clerk") is None
+
+    budget(round((ms["ask"] - ms["work"] / 2) / 60_000, 4), "minutes")
+    assert evaluate.reached(claimed, "Clerk") is not None
 
 
 def test_its_question_takes_no_edit_no_answer_and_no_rule(people):

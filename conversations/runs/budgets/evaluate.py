@@ -17,13 +17,15 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from django.db.models import Sum
+from django.db.models import QuerySet, Sum
 
 from conversations.core import micros, model_prices
 from conversations.core.model_prices import ModelTokenCount
 from conversations.core.node_heartbeat import database_now
 from conversations.core.ttl_cache import Do, TtlCache
-from conversations.models import BudgetLimit, BudgetRaise, ModelUsage, Run, ToolCall, Turn
+from conversations.events import payload
+from conversations.events.log.bounded_reads import FETCHED
+from conversations.models import BudgetLimit, BudgetRaise, Event, ModelUsage, Run, ToolCall, Turn
 from conversations.models.run import EXTERNAL
 from conversations.runs.claims import Claim
 
@@ -126,10 +128,23 @@ def _used(rule: BudgetRule, claimed: Claim, agent: str) -> Decimal:
         return Decimal(calls.count())
     if rule.measure == "minutes":
         worked = turns.aggregate(ms=Sum("worked_ms"))["ms"] or 0
+        if rule.scope == "run":
+            return _minutes(worked + _outer_ms(run.conversation_id, calls))
         return _minutes(worked + (calls.aggregate(ms=Sum("duration_ms"))["ms"] or 0))
     names = ("input_tokens", "cached_tokens", "output_tokens")
     rows = turns.order_by().values_list("model", "is_demo").annotate(*(Sum(name) for name in names))
     return _tokens_or_cost(rule, [ModelTokenCount(*row) for row in rows])
+
+
+def _outer_ms(conversation: int, calls: QuerySet[ToolCall]) -> float:
+    """Return how long the calls of a run took, without those inside other calls, whose time contains theirs."""
+    durations = dict(calls.filter(duration_ms__gt=0).values_list("called_seq", "duration_ms"))
+    if len(durations) > 1:
+        events = Event.objects.filter(conversation=conversation, seq__in=durations).values_list("seq", "body")
+        for seq, body in events.iterator(FETCHED):
+            if payload.decoded(body).get("parent_call"):
+                del durations[seq]
+    return sum(ms or 0 for ms in durations.values())
 
 
 def _in_conversation(rule: BudgetRule, conversation: str) -> Decimal:
