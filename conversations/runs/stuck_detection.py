@@ -2,7 +2,8 @@
 and the list.
 
 Computed when they are rendered, for running runs (each has a worker), with four indexed queries, whatever the length of
-the history. It is only a warning: a person decides. The thresholds are settings, `stuck_*` of `dashboard/config.py`.
+the history, and another one for a run that may have few turns left. It is only a warning: a person decides. The
+thresholds are settings, `stuck_*` of `dashboard/config.py`.
 """
 
 import json
@@ -15,9 +16,10 @@ from django.conf import settings
 from django.db.models import Count, F, IntegerField, Max, OuterRef, Subquery
 from django.db.models.functions import Length
 
-from conversations.events import registry
+from conversations.events import payload, registry
+from conversations.events.log.bounded_reads import FETCHED
 from conversations.events.log.run_history import working_agent
-from conversations.models import Agent, Event, Run, ToolCall
+from conversations.models import Agent, Event, Run, ToolCall, Turn
 
 LEGIBLE, MAX_TURNS = 20_000, 1_000  # characters of an answer's event, and such events, that are compared
 NEAR = 500  # of the newest events, in which a run that goes on has one
@@ -34,7 +36,7 @@ class Running(NamedTuple):
     queued_seq: int
     at: int | None
     edge: int | None
-    turn: int | None
+    turn: int | None  # counts those inside calls, and each message of an answer
 
 
 class StuckRun(NamedTuple):
@@ -126,9 +128,18 @@ def _silent(run: Running) -> tuple[str, str] | None:
 
 def _near_its_limit(run: Running, limit: int) -> tuple[str, str] | None:
     left = settings.CONFIG.stuck_turns_left
-    if run.turn is None or not left or limit <= left or run.turn < limit - left:
+    if run.turn is None or not left or limit <= left or run.turn < limit - left:  # its own are no more than that
         return None
-    return "turns", f"is on turn {run.turn} of {limit}"
+    own = _own_turns(run)
+    return None if own < limit - left else ("turns", f"is on turn {own} of {limit}")
+
+
+def _own_turns(run: Running) -> int:
+    """Count the answers of a run's own model: only these have a limit, not those inside its calls."""
+    turns = Turn.objects.filter(conversation=run.conversation, seq__gt=run.queued_seq, run=run.id).values("seq")
+    events = Event.objects.filter(conversation=run.conversation, seq__in=turns, kind="model.turn")
+    bodies = events.values_list("body", flat=True).iterator(FETCHED)
+    return sum(not payload.decoded(body).get("parent_call") for body in bodies)
 
 
 def _limits(agents: list[str]) -> dict[str, int]:

@@ -280,10 +280,25 @@ def test_few_turns_left_looks_stuck(otto):
     Agent.objects.filter(name="Dialogue").update(max_turns=20)
     teamwork.say(otto)
     claimed = teamwork.claim()
-    log.append([claimed.event({"event": "model.turn", "turn": 17, "model": "demo"})])
+    log.append([claimed.event({"event": "model.turn", "turn": n, "model": "demo"}) for n in range(1, 18)])
     assert alarm() is None
 
     log.append([claimed.event({"event": "model.turn", "turn": 18, "model": "demo"})])
+
+    assert alarm().words == "is on turn 18 of 20"
+
+
+def test_turns_inside_calls_and_further_messages_of_an_answer_are_none_of_the_runs_limit(otto):
+    Agent.objects.filter(name="Dialogue").update(max_turns=20)
+    teamwork.say(otto)
+    claimed = teamwork.claim()
+    inner = {"event": "model.turn", "model": "demo", "parent_call": "ask", "agent": "Triage"}
+    log.append([claimed.event(inner | {"turn": n}) for n in range(1, 18)])
+    write_turn(claimed, 18, "One more thing.")
+    log.append([claimed.event({"event": "model.turn", "turn": n, "model": "demo"}) for n in range(19, 36)])
+    assert alarm() is None
+
+    log.append([claimed.event({"event": "model.turn", "turn": 36, "model": "demo"})])
 
     assert alarm().words == "is on turn 18 of 20"
 
