@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from agents import FunctionTool, ToolApprovalItem, version
-from agents.run_state import CURRENT_SCHEMA_VERSION
+from agents.run_state import CURRENT_SCHEMA_VERSION, SUPPORTED_SCHEMA_VERSIONS
 from django.conf import settings
 
 from agents_app.memory.interjections import Interjection
@@ -53,7 +53,7 @@ def verify(claim: Claim) -> tuple[SavedState, str]:
     if not hmac.compare_digest(_mac(claim.run, sdk, text), claim.state_mac or ""):
         raise Incompatible("the saved state does not match its signature: the state or the secret key was changed")
     _, form, tools = sdk.split("/")
-    if form != CURRENT_SCHEMA_VERSION:
+    if form not in SUPPORTED_SCHEMA_VERSIONS:
         raise Incompatible(
             f"the state was saved by another release of the Agents SDK: schema {form}, now {CURRENT_SCHEMA_VERSION}"
         )

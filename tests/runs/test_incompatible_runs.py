@@ -132,8 +132,24 @@ def words(key="c"):
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", drawn)).split())
 
 
-@pytest.mark.parametrize("form", ["1.4", "9.9"], ids=["older", "newer"])
-def test_a_state_that_another_release_of_the_sdk_kept_is_parked(monkeypatch, form):
+@pytest.mark.parametrize("form", ["1.17", "1.20"])
+def test_a_state_of_an_earlier_release_that_the_sdk_still_reads_goes_on(monkeypatch, form):
+    desk = Desk()
+    with monkeypatch.context() as then:
+        then.setattr(saved_state, "CURRENT_SCHEMA_VERSION", form)
+        approved_run(desk)
+        run = Run.objects.get()
+        saved = SavedState(changed(**{"$schemaVersion": form})(json.loads(run.state)["state"]), 1)
+        state, mac, sdk = saved_state.sign(run.id, saved, run.sdk.rpartition("/")[2])
+        Run.objects.update(state=state, state_mac=mac, sdk=sdk)
+    with working(desk.team([assistant_message("Done.")])):
+        (run,) = ended_runs()
+
+    assert (run.status, desk.filed) == ("done", [1])
+
+
+@pytest.mark.parametrize("form", ["0.9", "9.9"], ids=["older", "newer"])
+def test_a_state_of_a_release_that_the_sdk_does_not_read_is_parked(monkeypatch, form):
     desk = Desk()
     with monkeypatch.context() as then:
         then.setattr(saved_state, "CURRENT_SCHEMA_VERSION", form)
