@@ -42,7 +42,7 @@ def _create_token(request: HttpRequest) -> HttpResponse:
     except SwitchboardError as error:
         return _draw(request, error)
     url = request.build_absolute_uri("/").rstrip("/")
-    steps = source.steps(Connection(url, secret, agent, str(request.user)))
+    steps = source.steps(Connection(url, secret, agent))
     return _draw(request, token=agent, after=after, steps=steps)
 
 

@@ -20,12 +20,11 @@ DECISION_S = 600  # seconds that a program waits for a decision at most
 
 
 class Connection(NamedTuple):
-    """What the set-up lines are filled with. `url` has no trailing slash; `person` is the reader."""
+    """What the set-up lines are filled with. `url` has no trailing slash."""
 
     url: str
     secret: str
     agent: str
-    person: str
 
     @property
     def exports(self) -> list[str]:
@@ -57,7 +56,7 @@ def _export(name: str, value: str) -> str:
 def _http(to: Connection) -> list[SetupStep]:
     message = {
         "type": "message", "conversation_id": f"hello-{to.agent}", "sender": f"agent:{to.agent}",
-        "recipient": f"user:{to.person}", "content": f"Hello from {to.agent}.",
+        "recipient": f"chat:hello-{to.agent}", "content": f"Hello from {to.agent}.",
     }  # fmt: skip
     body = json.dumps({"topic": f"chat:hello-{to.agent}", "payload": message}, ensure_ascii=False)
     send = 'curl -fsS "$SWITCHBOARD_URL/api/v1/publish" -H "Authorization: Bearer $SWITCHBOARD_TOKEN"'

@@ -7,6 +7,7 @@ import shlex
 
 import pytest
 
+from conversations.conversation import attention
 from conversations.core import principals
 from conversations.events import log
 from conversations.models import Token, User
@@ -124,6 +125,17 @@ def test_the_first_event_of_the_token_is_linked_and_no_other(team):
     say("mine", principals.token_principal("Scout"))
 
     assert 'href="/conversations/mine/?event=1#e1"' in team["admin"].get(source[1]).content.decode()
+
+
+def test_the_greeting_waits_for_no_person(team):
+    page = html.unescape(team["admin"].post("/connect/", {"agent": "Scout", "source": "http"}).content.decode())
+    body = re.search(r"-d '({.*})'", page)
+    assert body
+    greeting = json.loads(body[1])["payload"]
+
+    log.append([log.from_internal("hello-Scout", greeting, principals.token_principal("Scout"))])
+
+    assert attention.listed() == []
 
 
 def test_nobody_but_the_admin_connects_agents(team):
