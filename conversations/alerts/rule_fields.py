@@ -72,7 +72,9 @@ class RuleFields(NamedTuple):
         if self.kind != "approval_waiting":
             return 0
         after_s = _seconds(self.after_s) if isinstance(self.after_s, str) else self.after_s
-        if after_s is None or not 1 <= after_s <= MAX_AFTER_S:
+        if after_s is None:
+            raise Invalid("must be given, such as 15 min", field="after_s")
+        if not 1 <= after_s <= MAX_AFTER_S:
             raise Invalid("must be from 1 s to 30 d", field="after_s")
         return after_s
 

@@ -51,7 +51,15 @@ class SwitchboardError(BusError):
     @property
     def sentence(self) -> str:
         """Return the message as pages show it: a whole sentence, with people's names without `user:`."""
-        text = self.full_message
+        return self._as_sentence(self.full_message)
+
+    @property
+    def sentence_beside(self) -> str:
+        """Return the sentence for a place beside the field, whose label is its subject: "Must be a number."."""
+        return self._as_sentence(self.message)
+
+    @staticmethod
+    def _as_sentence(text: str) -> str:
         is_principal = re.match(r"\w+:\w", text) is not None  # a name stays as it is written
         text = text.removeprefix("user:") if is_principal else text[:1].upper() + text[1:]
         return text if text.endswith((".", "!", "?", "…")) else f"{text}."

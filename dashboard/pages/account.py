@@ -50,7 +50,7 @@ def _draw(request: HttpRequest, user: User, error: Invalid | None = None) -> Htt
         request,
         "account.html",
         status=422 if error else 200,
-        fault={error.field: error.sentence} if error else {},
+        fault={error.field: error.sentence_beside} if error else {},
         needs_old=_needs_old(request, user),
         saved=request.GET.get("saved", ""),
         seats=sorted(sign_in.devices_of(user), key=lambda seat: seat.since or user.created_at, reverse=True),

@@ -188,9 +188,9 @@ def _placed(error: SwitchboardError | None, *, has_form: bool) -> tuple[dict[str
     errors = error.faults if isinstance(error, InvalidFields) else [error] if error else []
     beside, rest = dict[str, str](), list[str]()
     for fault in errors:
-        field, sentence = (fault.field or "").removesuffix("_s"), hidden_characters.spelled_out(fault.sentence)
+        field = (fault.field or "").removesuffix("_s")
         if has_form and field in TEXTS:
-            beside.setdefault(field, sentence)
+            beside.setdefault(field, hidden_characters.spelled_out(fault.sentence_beside))
         else:
-            rest.append(sentence)
+            rest.append(hidden_characters.spelled_out(fault.sentence))
     return beside, " ".join(rest)

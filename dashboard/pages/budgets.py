@@ -53,7 +53,8 @@ def _back(done: str, budget: str = "") -> HttpResponse:
 def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entered: dict[str, str]) -> HttpResponse:
     if isinstance(error, NotAllowed):
         raise error
-    sentence = hidden_characters.spelled_out(error.sentence) if error else ""
+    at_field = error.field if error and error.field in ENTERED else ""
+    sentence = hidden_characters.spelled_out(error.sentence_beside if at_field else error.sentence) if error else ""
     rows = [_row(budget) for budget in BudgetLimit.objects.order_by("scope", "measure", "agent")[:MAX_BUDGETS]]
     agents = Agent.objects.order_by("name").values_list("name", flat=True)[:MAX_BUDGETS]
     return render_page(
@@ -66,8 +67,8 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entere
         measures=MEASURES,
         agents=sorted(name for name in set(agents) if hidden_characters.is_clean(name)),
         entered=dict.fromkeys(ENTERED, "") | entered,
-        error=sentence if error and error.field not in ENTERED else "",
-        fault={field: sentence if error and error.field == field else "" for field in ENTERED},
+        error="" if at_field else sentence,
+        fault={field: sentence if field == at_field else "" for field in ENTERED},
         done=request.GET.get("done", "") if error is None else "",
     )
 

@@ -72,7 +72,7 @@ def _draw(
         chosen=chosen,
         source=SOURCES[chosen],
         agent=_agent(request),
-        fault=hidden_characters.spelled_out(error.sentence) if error else "",
+        fault=hidden_characters.spelled_out(error.sentence_beside) if error else "",
         token=hidden_characters.spelled_out(token),
         steps=steps or [],
         waiting_href=f"{reverse('connect')}?{query}&part=waiting" if token else "",

@@ -123,8 +123,8 @@ def _draw(
 ) -> HttpResponse:  # fmt: skip
     if isinstance(error, NotAllowed) and not error.is_recorded:
         raise error
-    sentence = hidden_characters.spelled_out(error.sentence) if error else ""
     at_field = error.field if error and error.field in ENTERED else ""
+    sentence = hidden_characters.spelled_out(error.sentence_beside if at_field else error.sentence) if error else ""
     return render_page(
         request,
         "redaction.html",

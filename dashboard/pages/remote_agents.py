@@ -51,7 +51,8 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None) -> HttpRe
     if isinstance(error, NotAllowed):
         raise error
     entered = {field: request.POST.get(field, "") if error and field != SECRET else "" for field in ENTERED}
-    words = hidden_characters.spelled_out(error.sentence) if error else ""
+    at_field = error.field if error and error.field in ENTERED else ""
+    words = hidden_characters.spelled_out(error.sentence_beside if at_field else error.sentence) if error else ""
     return render_page(
         request,
         "remote_agents.html",
@@ -59,8 +60,8 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None) -> HttpRe
         rows=registration.listed(),
         most=registration.MAX_AGENTS,
         entered=entered,
-        error=words if error and error.field not in ENTERED else "",
-        fault={error.field: words} if error and error.field in ENTERED else {},
+        error="" if at_field else words,
+        fault={at_field: words} if at_field else {},
         done=request.GET.get("done", "") if error is None else "",
         name=hidden_characters.spelled_out(request.GET.get("name", "")[:100]),
     )

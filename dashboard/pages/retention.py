@@ -85,8 +85,8 @@ def _back(done: str) -> HttpResponse:
 def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entered: dict[str, str]) -> HttpResponse:
     if isinstance(error, NotAllowed):
         raise error
-    sentence = hidden_characters.spelled_out(error.sentence) if error else ""
     at_field = error.field if error and error.field in ENTERED else ""
+    sentence = hidden_characters.spelled_out(error.sentence_beside if at_field else error.sentence) if error else ""
     teams = Agent.objects.exclude(team="").order_by("team").values_list("team", flat=True).distinct()[:MAX_TEAMS]
     last = retention_job.last_run()
     return render_page(

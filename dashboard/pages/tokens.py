@@ -68,7 +68,7 @@ def _draw(
         most=MAX_ROWS,
         roles=TOKEN_ROLES,
         error=hidden_characters.spelled_out(error.sentence) if error and not error.field else "",
-        fault={error.field: hidden_characters.spelled_out(error.sentence)} if error and error.field else {},
+        fault={error.field: hidden_characters.spelled_out(error.sentence_beside)} if error and error.field else {},
         entered=entered,
         secret=secret,
         secret_of=secret_of,

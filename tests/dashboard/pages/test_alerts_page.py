@@ -87,14 +87,14 @@ def test_the_secret_is_shown_once_and_the_url_never(admin):
 @pytest.mark.parametrize(
     ("fields", "status", "sentence"),
     [
-        ({"name": ""}, 422, "Name must be 1 to 100 characters; got 0"),
-        ({"kind": "weather"}, 422, "Kind must be one of approval_waiting"),
-        ({"kind": "approval_waiting", "after": "soon"}, 422, "must be a duration such as 90 s"),
-        ({"kind": "approval_waiting"}, 422, "must be from 1 s to 30 d"),
-        ({"url": ""}, 422, "must be a URL such as https://example.com/hook"),
+        ({"name": ""}, 422, "Must be 1 to 100 characters; got 0"),
+        ({"kind": "weather"}, 422, "Must be one of approval_waiting"),
+        ({"kind": "approval_waiting", "after": "soon"}, 422, "Must be a duration such as 90 s"),
+        ({"kind": "approval_waiting"}, 422, "Must be given, such as 15 min."),
+        ({"url": ""}, 422, "Must be a URL such as https://example.com/hook"),
         ({"url": "http://example.com/"}, 422, "use https"),
         ({"url": "https://127.0.0.1/"}, 422, "not a public address"),
-        ({"form": "email", "recipients": "nobody"}, 422, "must be e-mail addresses"),
+        ({"form": "email", "recipients": "nobody"}, 422, "Must be e-mail addresses"),
         ({"name": "Taken"}, 409, "There is already an alert rule Taken"),
     ],
 )
@@ -117,10 +117,10 @@ def test_all_that_is_wrong_is_said_at_once_each_beside_its_field(admin):
 
     hints = dict(re.findall(r'<p class="hint" id="field-(\w+)-hint" data-tone="failed">([^<]*)', page))
     assert {field: html.unescape(hint)[:22] for field, hint in hints.items()} == {
-        "name": "Name must be 1 to 100 ",
-        "after": "After must be a durati",
-        "agent": "Agent must be 0 to 200",
-        "grouping": "Grouping must be one o",
+        "name": "Must be 1 to 100 chara",
+        "after": "Must be a duration suc",
+        "agent": "Must be 0 to 200 chara",
+        "grouping": "Must be one of convers",
         "url": "Http is only for desti",
     }
     for entered in ("soon", "http://example.com/secret", "A" * 201, "on call"):

@@ -240,7 +240,7 @@ def test_a_rule_is_set_counted_and_removed_on_the_page(admin, spoken):
     page = text_of(admin.get(f"/retention/?dry_run={rule.pk}"))
     removed = admin.post("/retention/removals/", {"rule": str(rule.pk)})
 
-    assert (wrong.status_code, "must be a whole number" in text_of(wrong)) == (422, True)
+    assert (wrong.status_code, "Must be a whole number" in text_of(wrong)) == (422, True)
     assert "3 events would be redacted (message: 3). Nothing was changed." in page
     assert Event.objects.filter(salt=None).count() == 0
     assert "Rule removed." in text_of(admin.get(removed["Location"]))

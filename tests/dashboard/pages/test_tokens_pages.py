@@ -85,7 +85,7 @@ def test_sending_the_form_again_shows_no_second_secret(admin):
         ({"name": ""}, "1 to 150 letters"),
         ({"name": "a b"}, "1 to 150 letters"),
         ({"name": "<img src=x>"}, "1 to 150 letters"),
-        ({"role": "emperor"}, "Role must be one of agent, telemetry, viewer, operator, approver, auditor, admin; got"),
+        ({"role": "emperor"}, "Must be one of agent, telemetry, viewer, operator, approver, auditor, admin; got"),
         ({"role": "viewer", "agent": "Dialogue"}, "Only tokens with the role agent"),
         ({"agent": "x" * 201}, "at most 200 characters"),
     ],

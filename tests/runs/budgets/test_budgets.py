@@ -189,7 +189,7 @@ def test_pages_and_the_api_list_set_and_remove_them(people):
     assert admin.post(reverse("budgets"), form).status_code == 302
     page = text_of(admin.get(reverse("budgets")))
     assert "$2.50 conversation Dialogue by day" in page
-    assert "must be a number such as 12.50" in text_of(admin.post(reverse("budgets"), form | {"amount": "x"}))
+    assert "Must be a number such as 12.50" in text_of(admin.post(reverse("budgets"), form | {"amount": "x"}))
 
     body = {"scope": "agent", "measure": "minutes", "amount": "1.5"}
     made = admin.post(reverse("api-budgets"), body, content_type="application/json")
