@@ -1,5 +1,7 @@
 """The policies page, for admins: the operators' rules for tools, each in words."""
 
+from collections.abc import Mapping
+
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -33,7 +35,7 @@ def policies(request: HttpRequest) -> HttpResponse:
         )
     except SwitchboardError as error:
         return _draw(request, error, entered=entered)
-    return _back("set")
+    return _back("set", {"saved_agent": row.agent, "saved_tool": row.tool})
 
 
 @require_permission("policies")
@@ -55,8 +57,8 @@ def _terms(entered: dict[str, str]) -> dict[str, object]:
     return limit | {field: bool(entered[field]) for field in ("four_eyes", "no_always")}
 
 
-def _back(done: str) -> HttpResponse:
-    return HttpResponseRedirect(f"{reverse('policies')}?{urlencode({'done': done})}")
+def _back(done: str, saved: Mapping[str, str] | None = None) -> HttpResponse:
+    return HttpResponseRedirect(f"{reverse('policies')}?{urlencode({'done': done, **(saved or {})})}")
 
 
 def _edited(request: HttpRequest) -> dict[str, str]:
@@ -77,6 +79,7 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entere
     q = request.GET.get("q", "").strip()[:200]
     count, rows = view.shown(q, most=MAX_ROWS)
     codes = view.codes_of_served()
+    saved = (request.GET.get("saved_agent", ""), request.GET.get("saved_tool", ""))
     return render_page(
         request,
         "policies.html",
@@ -96,8 +99,9 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entere
         entered=dict.fromkeys(ENTERED, "") | entered,
         error=hidden_characters.spelled_out(error.sentence) if error and error.field not in FIELDS else "",
         fault={
-            field: hidden_characters.spelled_out(error.sentence) if error and error.field == field else ""
+            field: hidden_characters.spelled_out(error.sentence_beside) if error and error.field == field else ""
             for field in ENTERED
         },
         done=request.GET.get("done", "") if error is None else "",
+        remarks=next((row.remarks for row in rows if (row.row.agent, row.row.tool) == saved), []),
     )

@@ -46,6 +46,14 @@ def test_without_rules_the_page_says_so_and_how_to_make_one(admin):
     assert 'href="/policies/" aria-current="page"' in page.content.decode()
 
 
+def test_the_notice_says_that_no_agent_has_the_tool_of_the_saved_rule(admin):
+    serve("Clerk", ("pay", False, "unsafe"))
+    misspelled, correct = (text_of(admin.get(add(admin, tool=tool)["Location"])) for tool in ("pya", "pay"))
+
+    assert "including in current runs. No available agent has this tool." in misspelled
+    assert "including in current runs. No available agent" not in correct
+
+
 def test_a_rule_is_added_and_told_in_words(admin):
     serve("Clerk", ("pay", False, "unsafe"))
 
@@ -79,9 +87,9 @@ def test_a_rule_is_edited_to_be_about_another_tool(admin):
 @pytest.mark.parametrize(
     ("fields", "status", "words_of_it"),
     [
-        ({"rule": "perhaps"}, 422, "must be one of allow, ask, deny"),
-        ({"tool": "x" * 402}, 422, "must be at most 401 characters; got 402"),
-        ({"effect": "bad"}, 422, "must be one of read, idempotent, unsafe, destructive"),
+        ({"rule": "perhaps"}, 422, "Must be one of allow, ask, deny"),
+        ({"tool": "x" * 402}, 422, "Must be at most 401 characters; got 402"),
+        ({"effect": "bad"}, 422, "Must be one of read, idempotent, unsafe, destructive"),
         ({"agent": "Clerk"}, 409, "The rule for pay by Clerk has changed: system has changed it"),
     ],
 )
