@@ -51,7 +51,8 @@ class LiveState(NamedTuple):
 
 
 class LiveStateFacts(NamedTuple):
-    """What is known of a conversation; `me` is the reader, who may decide the open request if `can_decide`."""
+    """What is known of a conversation; `me` is the reader, who may decide the open request if `can_decide`; `request`
+    is its event."""
 
     me: str
     can_decide: bool = False
@@ -59,6 +60,7 @@ class LiveStateFacts(NamedTuple):
     owned: ControlHold | None = None
     paused: ControlHold | None = None
     runs: Sequence[OpenRun] = ()
+    request: int = 0
     active_agent: str = ""  # one that runs elsewhere and has just done something
 
 
@@ -76,7 +78,7 @@ def states(facts: LiveStateFacts) -> list[LiveState]:
     need = facts.need.reason if facts.need else ""
     since = facts.need.since if facts.need else 0
     known = [
-        LiveState("waiting", _APPROVAL[facts.can_decide], since) if need == "approval" else None,
+        LiveState("waiting", _APPROVAL[facts.can_decide], since, facts.request) if need == "approval" else None,
         LiveState("waiting", "Waiting for your reply", since) if need == "reply" and _is_mine(facts) else None,
         LiveState("waiting", _reply_words(facts), since) if need == "message" else None,
         _owned(facts.owned, facts.me),

@@ -99,8 +99,7 @@ def panel_of(request: HttpRequest, conversation: Conversation) -> ControlPanel:
     may_control = permissions.has_permission(request.user, "control")
     verbs = _verbs(conversation, runs, me) if may_control else []
     open_request = _open_request(conversation, all_runs)
-    is_asking = bool(open_request) if conversation.is_demo else _has_approval_request(all_runs)
-    facts = _facts(request, conversation, runs, me, alarms, is_asking)
+    facts = _facts(request, conversation, runs, me, alarms, open_request)
     return ControlPanel(
         action=reverse("api-control", args=[conversation.key]),
         shown="person" if conversation.owner else conversation.state,
@@ -117,11 +116,11 @@ def panel_of(request: HttpRequest, conversation: Conversation) -> ControlPanel:
 
 def _facts(
     request: HttpRequest, conversation: Conversation, runs: Sequence[Run], me: str, alarms: Mapping[int, StuckRun],
-    is_asking: bool,
+    open_request: int,
 ) -> live_state.LiveStateFacts:  # fmt: skip
     owned = [Owned(*(getattr(conversation, name) for name in Owned._fields))] if conversation.owner else []
     needs = attention.attention_of(
-        waiting=[conversation.pk] if is_asking else [],
+        waiting=[conversation.pk] if open_request else [],
         failed=[] if runs else [conversation.pk],
         owned=owned,
         unanswered=attention.unanswered_in(conversation.pk),
@@ -135,6 +134,7 @@ def _facts(
         owned=live_state.hold_at(conversation, conversation.owned_seq, conversation.owner),
         paused=live_state.hold_at(conversation, conversation.paused_seq),
         runs=[_open(conversation, run) for run in runs],
+        request=open_request,
         active_agent="" if runs else _active_agent(conversation),
     )
 

@@ -1,7 +1,7 @@
 /**
  * Keys that move the focus into the form of an approval request: the request around the focus, else that of the focused
- * row, else that of the picked event, else the first of the page. No key decides: Enter presses what has the focus. Loaded
- * by `decision-form`.
+ * row, else that of the picked event, else the first of the page; without one, `a` follows the link to a request. No key
+ * decides: Enter presses what has the focus. Loaded by `decision-form`.
  */
 import { onKey } from "./keys.js";
 
@@ -27,7 +27,9 @@ function currentForm() {
 
 for (const [key, selector] of Object.entries(TARGETS)) {
   onKey(key, () => {
-    const target = currentForm()?.querySelector(selector);
+    const form = currentForm();
+    if (!form && key === "a") document.querySelector("[data-to-request]:not([hidden])")?.click();
+    const target = form?.querySelector(selector);
     const details = target?.closest("details");
     if (details) details.open = true;
     target?.focus();

@@ -1,6 +1,6 @@
 /**
- * Navigation to the pending approval requests of a conversation: the key `n` goes to the next one, and the links "Go to the
- * request", shown while one is pending, to the first. If its block is not on the page, the page of its event is opened.
+ * Navigation to the pending approval requests of a conversation: the key `n` goes to the next one, and the links to a request,
+ * shown while one is pending, to the first. If its block is not on the page, the page of its event is opened.
  */
 import { onKey } from "./keys.js";
 import { visit } from "./plain-links.js";
@@ -49,7 +49,8 @@ function updateLinks({ detail }) {
 
 /** On a page opened at a request, focus its block: the browser drops the focus when it scrolls to the address's fragment. */
 function focusLinked() {
-  const row = document.getElementById(location.hash.slice(1))?.closest("[data-seq]");
+  const seq = document.querySelector("event-picker")?.dataset.event || location.hash.slice(2); // the address loses it at the tail
+  const row = document.getElementById(`e${seq}`)?.closest("[data-seq]");
   if (document.activeElement?.closest(".approval, .conversation-head, .composer")) return;
   row?.querySelector(PENDING)?.focus({ preventScroll: true, focusVisible: false });
 }

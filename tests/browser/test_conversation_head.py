@@ -167,6 +167,17 @@ def test_the_head_says_who_waits_for_whom_since_when(window: Page, asking: str) 
     )
 
 
+@pytest.mark.parametrize("view", ["lanes", "timeline", "graph"])
+def test_the_state_and_the_key_a_lead_to_the_request_from_every_view(window: Page, asking: str, view: str) -> None:
+    opened(window, f"{asking}?view={view}")
+    window.locator("[data-standing]").get_by_role("link", name="Waiting for you").click()
+    expect(window.locator(".approval:has(decision-form)")).to_be_focused()
+
+    opened(window, f"{asking}?view={view}")
+    window.keyboard.press("a")
+    expect(window.locator(".approval:has(decision-form)")).to_be_focused()
+
+
 @pytest.mark.thorough
 def test_a_viewer_is_told_that_it_waits_and_has_no_verbs(chromium: Browser, served: Server, asking: str) -> None:
     context = chromium.new_context(base_url=served.url)

@@ -12,9 +12,11 @@ from django.urls import reverse
 
 from conversations.conversation import control, conversation_list
 from conversations.core.errors import Invalid
+from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.models import Agent, AuditEntry, Conversation, Event
 from conversations.runs import claims, stuck_detection
+from conversations.runs.approvals import decide
 from tests.support import held_run, teamwork
 from tests.support.cast import client_of
 
@@ -42,6 +44,15 @@ def post(client, body, address="/api/v1/conversations/flood/control"):
 
 def bar(client, key="flood"):
     return client.get(f"/conversations/{key}/standing/").content.decode()
+
+
+def test_the_waiting_state_links_to_the_oldest_open_request(browsers, otto):
+    request = teamwork.ask(otto)
+    place = f"?event={request.asked_seq}#e{request.asked_seq}"
+
+    assert f'href="{place}">Waiting for approval</a>' in bar(browsers["operator"])
+    decide.decide(SYSTEM, request.id, "approve")
+    assert place not in bar(browsers["operator"])
 
 
 # the API
