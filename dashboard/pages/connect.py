@@ -1,6 +1,8 @@
 """The page that connects an agent: choose what it runs on, make a token, copy the lines, and see its first event
 live."""
 
+import itertools
+
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -10,6 +12,7 @@ from conversations.access.accounts.tokens import make_token
 from conversations.conversation import first_steps
 from conversations.core import hidden_characters
 from conversations.core.errors import NotAllowed, SwitchboardError
+from conversations.models import Token
 from dashboard.pages.base_context import render_page
 from dashboard.pages.connect_sources import RECORDINGS, SOURCES, Connection, SetupStep
 from dashboard.pages.errors import status_of
@@ -47,7 +50,14 @@ def _create_token(request: HttpRequest) -> HttpResponse:
 
 
 def _agent(request: HttpRequest) -> str:
-    return request.POST.get("agent", "").strip() or AGENT
+    return request.POST.get("agent", "").strip() or _free_name()
+
+
+def _free_name() -> str:
+    """Return the first of MyAgent, MyAgent-2, … that no token has or had."""
+    taken = set(Token.objects.filter(name__startswith=AGENT).values_list("name", flat=True))
+    numbered = (f"{AGENT}-{number}" for number in itertools.count(2))
+    return next(name for name in itertools.chain([AGENT], numbered) if name not in taken)
 
 
 def _source(request: HttpRequest) -> str:

@@ -127,6 +127,14 @@ def test_the_first_event_of_the_token_is_linked_and_no_other(team):
     assert 'href="/conversations/mine/?event=1#e1"' in team["admin"].get(source[1]).content.decode()
 
 
+def test_the_offered_name_is_free(team):
+    for offered in ("MyAgent", "MyAgent-2", "MyAgent-3"):
+        assert f'value="{offered}"' in team["admin"].get("/connect/").content.decode()
+        team["admin"].post("/connect/", {"agent": ""})
+
+    assert list(Token.objects.order_by("name").values_list("name", flat=True)) == ["MyAgent", "MyAgent-2", "MyAgent-3"]
+
+
 def test_the_greeting_waits_for_no_person(team):
     page = html.unescape(team["admin"].post("/connect/", {"agent": "Scout", "source": "http"}).content.decode())
     body = re.search(r"-d '({.*})'", page)
