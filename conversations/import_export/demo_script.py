@@ -1,9 +1,15 @@
 """The script of the demo: an evening at a town hall, about 65 seconds. People, town and texts are fictional."""
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 TITLE = "Dark footpath along the canal"
+
+
+def _day(days: int) -> str:
+    """Return the date of so many days after the server's start, ISO 8601."""
+    return (datetime.now(UTC).date() + timedelta(days)).isoformat()
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,7 @@ SCRIPT: tuple[Beat, ...] = (
     Person(
         "Inês Carvalho",
         DIALOGUE,
-        "Good evening. The lamps on the canal footpath, from the lock to Tanner’s Bridge, have been out since Sunday. "
+        "Good evening. The lamps on the canal footpath, from the lock to Tanner’s Bridge, have been out for four days. "
         "My father walks there after dialysis and yesterday he fell. Nada de grave, graças a Deus, but please have "
         "somebody look at it. And could we get the old bench at the lock back? He needs a place to rest.",
         after=1.0,
@@ -152,9 +158,9 @@ SCRIPT: tuple[Beat, ...] = (
         {"path": "canal footpath", "between": ["lock", "Tanner’s Bridge"], "state": ["out", "flickering"]},
         {
             "lamps": [
-                {"id": "CF-118", "state": "out", "since": "2026-11-15", "position": {"m": 40, "side": "water"}},
-                {"id": "CF-119", "state": "out", "since": "2026-11-15", "position": {"m": 75, "side": "water"}},
-                {"id": "CF-120", "state": "flickering", "since": "2026-11-18", "position": {"m": 110, "side": "wall"}},
+                {"id": "CF-118", "state": "out", "since": _day(-4), "position": {"m": 40, "side": "water"}},
+                {"id": "CF-119", "state": "out", "since": _day(-4), "position": {"m": 75, "side": "water"}},
+                {"id": "CF-120", "state": "flickering", "since": _day(-1), "position": {"m": 110, "side": "wall"}},
             ],
             "feeder": {
                 "id": "B7",
@@ -168,11 +174,11 @@ SCRIPT: tuple[Beat, ...] = (
     CallsTool(
         COORDINATOR,
         "incident_formatter_tool",
-        {"topic": "lamps out on the canal footpath", "quote": "have been out since Sunday … yesterday he fell"},
+        {"topic": "lamps out on the canal footpath", "quote": "have been out for four days … yesterday he fell"},
         {
             "incident_type": "street lighting",
             "description": "Three lamps of feeder B7 are dark or flicker; a pedestrian fell.",
-            "date_of_occurrence": "2026-11-15",
+            "date_of_occurrence": _day(-1),
             "location": "Canal footpath, lock to Tanner’s Bridge, metres 40 to 110",
             "person_involved": "the reporter’s father, slight fall",
             "severity_level": 3,
@@ -208,7 +214,7 @@ SCRIPT: tuple[Beat, ...] = (
             {
                 "reference": "INC-2291",
                 "assigned_to": {"team": "Street lighting", "crew": "night", "phone": None},
-                "promise": {"first_look": "today, 23:00", "repair_by": "2026-11-24"},
+                "promise": {"first_look": "today, 23:00", "repair_by": _day(6)},
             },
             takes=1.3,
         ),
@@ -226,7 +232,7 @@ SCRIPT: tuple[Beat, ...] = (
         DIALOGUE,
         "Thank you for waiting, Inês. This is what happens now:\n\n"
         "- **Lamps CF-118 to CF-120** are reported as `INC-2291`. The cause is known: their feeder switched itself "
-        "off because of the wet. The night crew comes **today at 23:00**, everything should be lit by 24 November.\n"
+        f"off because of the wet. The night crew comes **today at 23:00**, everything should be lit by {_day(6)}.\n"
         "- **The bench** is noted as a wish, with your father’s reason, and goes to the parks department.\n\n"
         "Until then please take Mill Lane, it is lit all the way. *Diga ao seu pai que desejamos as melhoras.*",
         to=CITIZEN,

@@ -1,6 +1,8 @@
 """What the demo touches: it removes its own conversations, and nothing that somebody else put there."""
 
 import asyncio
+import re
+from datetime import UTC, date, datetime
 
 import pytest
 
@@ -9,6 +11,7 @@ from conversations.core import principals
 from conversations.core.errors import Conflict, Unavailable
 from conversations.events import log
 from conversations.import_export import demo as player
+from conversations.import_export.demo_script import SCRIPT
 from conversations.models import Agent, Approval, Conversation, Event, Run, ToolCall
 from conversations.realtime.server_runtime import ServerRuntime
 from conversations.realtime.socket_registry import GuardedRequest
@@ -28,6 +31,17 @@ def opened(key):
     log.append(
         [log.from_internal(key, {"event": "conversation.opened", "title": "T", "demo": True}, principals.SYSTEM)]
     )
+
+
+def test_the_dates_of_the_report_follow_from_the_day_on_which_it_is_played():
+    today = datetime.now(UTC).date()
+    days = {
+        name: (date.fromisoformat(day) - today).days
+        for name, day in re.findall(r"'(since|date_of_occurrence|repair_by)': '([-\d]+)'", repr(SCRIPT))
+    }
+
+    assert {name for name, ahead in days.items() if -7 <= ahead < 0} == {"since", "date_of_occurrence"}
+    assert 0 < days["repair_by"] <= 7
 
 
 def test_a_demo_conversation_is_removed_whole():
