@@ -48,12 +48,15 @@ class EventPicker extends HTMLElement {
     return seq <= Number(last?.dataset.seq ?? 0) || !this.querySelector("live-transcript[data-has-newer], tail-follow[data-has-newer]");
   }
 
-  /** Make a row visible at the current level of detail, open it, and scroll it to the middle, a long one to its beginning. */
+  /**
+   * Make a row visible at the current level of detail, open it unless its request waits for a decision, and scroll it to the
+   * middle, a long one to its beginning.
+   */
   #open(row) {
     if (!row) return;
     this.querySelector("detail-level").reveal(row.dataset.level);
     const collapsed = row.querySelector(COLLAPSED);
-    if (collapsed) collapsed.open = true;
+    if (collapsed && !row.querySelector("decision-form")) collapsed.open = true; // the form has the arguments too
     this.#pick(row, row.offsetHeight > this.#scroller.clientHeight ? "start" : "center");
   }
 

@@ -178,6 +178,15 @@ def test_the_state_and_the_key_a_lead_to_the_request_from_every_view(window: Pag
     expect(window.locator(".approval:has(decision-form)")).to_be_focused()
 
 
+def test_a_request_opened_by_its_link_does_not_repeat_its_arguments(window: Page, asking: str) -> None:
+    link = opened(window, asking).locator("[data-standing]").get_by_role("link", name="Waiting for you")
+    opened(window, f"{asking}{link.get_attribute('href')}")
+
+    row = window.locator('.transcript [aria-current="true"]:has(decision-form)')
+    expect(row).to_have_count(1)
+    expect(row.locator("details.tool")).not_to_have_attribute("open", "")
+
+
 @pytest.mark.thorough
 def test_a_viewer_is_told_that_it_waits_and_has_no_verbs(chromium: Browser, served: Server, asking: str) -> None:
     context = chromium.new_context(base_url=served.url)
