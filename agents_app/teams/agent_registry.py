@@ -24,7 +24,9 @@ def register(served_teams: Sequence[ServedTeam]) -> None:
     """Write the rows of what this worker serves; delete those of agents that no worker serves anymore. Synchronous."""
     with write_transaction():
         lock_actions()  # workers that start at once find the same rows missing
-        now = database_now()
+        now, mine = database_now(), _agents_of(served_teams)
+        lapsed = Agent.objects.filter(served_until__lt=now).values_list("id", "team", "name")
+        Agent.objects.filter(id__in=[id_ for id_, *pair in lapsed if tuple(pair) not in mine]).delete()
         for served in served_teams:
             for agent in served.team.agents:
                 tools = _tools(served, agent.tools)
@@ -32,7 +34,6 @@ def register(served_teams: Sequence[ServedTeam]) -> None:
                     tools = _with_hosts(tools, served_teams)
                 _enter(served, agent, tools, now)
                 _keep(served.team.name, served.schemas(agent), now)
-        Agent.objects.filter(served_until__lt=now).delete()
     for served in served_teams:
         served.mark_recorded(schema for agent in served.team.agents for schema in served.schemas(agent))
 
@@ -40,7 +41,7 @@ def register(served_teams: Sequence[ServedTeam]) -> None:
 def renew(served_teams: Sequence[ServedTeam]) -> None:
     """Renew the rows of what this worker serves, and write them again if another worker has deleted one of them while
     it was not renewed. Delete those of these teams' other agents that nobody serves anymore. Synchronous."""
-    mine = {(served.team.name, agent.name) for served in served_teams for agent in served.team.agents}
+    mine = _agents_of(served_teams)
     with write_transaction():
         now = database_now()
         of_teams = Agent.objects.filter(team__in={team for team, _ in mine})
@@ -49,6 +50,11 @@ def renew(served_teams: Sequence[ServedTeam]) -> None:
         of_teams.filter(served_until__lt=now).delete()
     if len(served_rows) < len(mine):
         register(served_teams)
+
+
+def _agents_of(served_teams: Sequence[ServedTeam]) -> set[tuple[str, str]]:
+    """Return the teams' agents, each with its team's name first."""
+    return {(served.team.name, agent.name) for served in served_teams for agent in served.team.agents}
 
 
 def unregister(served_teams: Sequence[ServedTeam]) -> None:

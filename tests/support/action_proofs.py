@@ -117,6 +117,9 @@ ELSEWHERE: dict[str, str] = {
     "tokens.state_of": "- it computes a digest",
     "edit_rules.state_of": "- it computes a digest",
     "registration.address_of": "- it computes an address",
+    "registration.delete_rows_of_removed": (
+        "test_removed_agents.py::test_the_row_that_a_worker_wrote_while_the_agent_was_removed_goes"
+    ),
     "registration.listed": "- it reads",
     "registration.registered_now": "- it reads",
     "quarantine.alike": "- it reads",
@@ -136,6 +139,7 @@ ELSEWHERE: dict[str, str] = {
     "stop_and_rerun.end": "test_control.py::test_a_verb_changes_the_state_tells_an_event_and_is_audited",
     "leases.end_of_new": "- it computes a time",
     "leases.is_abandoned": "- it reads",
+    "leases.interrupt_queued": "test_recorder_restored.py::test_after_a_restore_no_message_starts_a_second_run",
     "leases.interrupt_locked": "test_stuck_runs.py::test_a_run_with_an_ended_lease_is_freed_without_any_worker",
     "leases.interrupt_all": "test_stuck_runs.py::test_who_alone_runs_agents_ends_what_others_left",
     "leases.interrupt_expired": (

@@ -5,7 +5,7 @@ import pytest
 from conversations.conversation import fork
 from conversations.models import Conversation, Event, Response, ToolCall
 from conversations.redaction import redact
-from tests.asgi.responses.test_responses_door_memory import RAIN, message_texts, output
+from tests.asgi.responses.test_responses_endpoint_memory import RAIN, message_texts, output
 from tests.support.response_desk import desk_open
 
 pytestmark = pytest.mark.django_db(transaction=True)

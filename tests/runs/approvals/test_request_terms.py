@@ -119,7 +119,7 @@ def test_the_policy_page_sets_and_shows_them(people):
     edited = client.get("/policies/?edit=1&agent=&tool=pay").content.decode()
     assert 'name="deadline_s" maxlength="20" value="15 min"' in edited
     wrong = client.post("/policies/", form | {"deadline_s": "soon"})
-    assert (wrong.status_code, b"must be a duration such as" in wrong.content) == (422, True)
+    assert (wrong.status_code, b"Must be a duration such as" in wrong.content) == (422, True)
     assert json.loads(AuditEntry.objects.get(verb="set_policy").correlation)["deadline_s"] == "900"
 
 
