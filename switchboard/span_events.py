@@ -58,7 +58,7 @@ class SpanEvents:
         events = [] if facts.is_end else list(self._begin(trace, facts))
         if (read := self._readers.get((facts.kind, facts.is_end))) is not None:
             events += read(trace, facts)
-        if facts.is_end and facts.kind not in ("approval", "decision"):  # these are no spans of the program's
+        if facts.is_end and facts.kind not in ("approval", "decision"):  # which are not spans
             trace.end(facts.span_id)
             self._traces.keep(trace)
         place = f"{facts.span_id}:{'end' if facts.is_end else 'start'}"

@@ -12,9 +12,7 @@ from collections.abc import Iterable, Sequence
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, NamedTuple
 
-LEAVES = frozenset(
-    {"response", "generation", "handoff", "mcp_tools"}
-)  # nothing is inside them: their start is not news
+LEAVES = frozenset({"response", "generation", "handoff", "mcp_tools"})  # nothing is inside them; only their end counts
 MAX_TEXT = 150_000  # characters of a text that is sent on
 MAX_JSON = 450_000  # bytes of such a text as JSON, of which an event has two
 MAX_CONTAINERS = 40  # lists and objects in a value that is sent on as JSON; with more, it is sent as text

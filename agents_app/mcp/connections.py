@@ -239,8 +239,8 @@ class McpConnection(MCPServer):
 
 
 def _content(result: CallToolResult) -> list[ContentBlock]:
-    """Return a result's content; if it has only structured content, that as JSON. A text copy of it is no duty of
-    servers."""
+    """Return a result's content; if it has only structured content, that as JSON: servers need not send a copy of it
+    as text."""
     if result.content or result.structured_content is None:
         return result.content
     return [TextContent(type="text", text=json.dumps(result.structured_content, ensure_ascii=False))]

@@ -124,8 +124,6 @@ def _reason(error: Exception) -> str:
         return "the server sent invalid JSON"
     if isinstance(error, APIError):
         return f"the server reported an error: {mask(error.message)[:SHOWN]}"
-    if isinstance(
-        error, AttributeError | LookupError | TypeError | ValueError
-    ):  # what reading a malformed event raises
+    if isinstance(error, AttributeError | LookupError | TypeError | ValueError):  # a malformed event was read
         return f"the server sent an invalid event ({type(error).__name__}: {mask(str(error))[:SHOWN]})"
     return f"{type(error).__name__}: {mask(str(error))[:SHOWN]}"

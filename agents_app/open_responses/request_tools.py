@@ -51,7 +51,7 @@ def hosted_by(teams: Iterable[Team]) -> dict[str, Hosted]:
 
 def tools_of(request: RunRequest, hosted: Mapping[str, Hosted], own: Collection[str]) -> dict[str, FunctionTool]:
     """Return a request's tools by name; of several with one name the last counts. `own` are the names of the agent's
-    tools, which come first. Raises Unfit for a hosted tool that this worker does not have: it is no tool of the
+    tools, which come first. Raises Unfit for a hosted tool that this worker does not have: it is not the
     client's."""
     tools: dict[str, FunctionTool] = {}
     for spec in request.tools:

@@ -1,8 +1,7 @@
 """Track the turns of a run while models stream: which turn a piece of text belongs to. Used by the run's hooks.
 
-The SDK's loop reports when a model is
-called and when it has answered; the stream arrives later, over a queue. A turn is therefore closed when both have been
-seen.
+The SDK's loop reports when a model is called and when it has answered; the stream arrives later, over a queue. A turn
+is therefore closed when both have been seen.
 
 An answer may contain several messages (`phase`: commentary, then final_answer). Each has its own turn number, so that
 its tokens and its output are distinguished from those of the others; the answer itself has the last number.

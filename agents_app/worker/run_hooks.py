@@ -36,8 +36,7 @@ Do = Callable[..., Awaitable[Any]]
 
 
 class RecordingHooks(RunHooks[Any]):
-    """The hooks of one attempt; runs inside tool calls use the same ones, and `current_lane()` tells them
-    apart."""
+    """The hooks of one attempt; runs inside tool calls use the same ones, and `current_lane()` tells them apart."""
 
     def __init__(
         self, event_writer: RunEventWriter, calls: CallIdMap, turns: ModelTurns, served: ServedTeam, do: Do
@@ -46,9 +45,8 @@ class RecordingHooks(RunHooks[Any]):
         self.last_text = ""  # the last text that an agent of the run itself said
         self.has_unknown_usage = False  # of an answer in this attempt
         self.spoken: list[StreamedMessage] = []  # the messages of its last answer
-        self.on_progress: Callable[[str], Awaitable[None]] | None = (
-            None  # of an agent: after an answer, a handoff to it, or a call
-        )
+        self.on_progress: Callable[[str], Awaitable[None]] | None = None
+        """called with an agent's name after its answer, a handoff to it, or its call"""
         self.on_excess: Callable[[TurnTooLarge], None] | None = None  # ends the run from inside a call
         self.decided: Mapping[str, Decision] = {}  # what people decided, by our ids of the calls
         self._event_writer, self._served, self._do = event_writer, served, do

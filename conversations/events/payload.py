@@ -180,6 +180,15 @@ def decoded(body: bytes | str) -> Any:  # any JSON
         return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
 
 
+def fields_of(body: str) -> dict[str, Any]:
+    """Return the fields of a stored body; none for one that is not a JSON object."""
+    try:
+        value = decoded(body.encode("utf-8", "replace"))
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def check_size(size: int) -> None:
     """Refuse a payload over 1 MiB."""
     if size > MAX_BYTES:

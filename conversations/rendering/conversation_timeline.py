@@ -86,7 +86,7 @@ def layout(read: TimelineEvents, *, failures: bool = False, upto: int = 0) -> Ti
     by_run: dict[str, list[tuple[Stored, Mapping[str, Any]]]] = {}
     rows: list[list[TimelineRow]] = []
     for event in read.events:
-        body = _body(event)
+        body = payload.fields_of(event.body)
         if event.run and event.kind != "message":
             by_run.setdefault(event.run, []).append((event, body))
         elif event.kind == "message":
@@ -103,14 +103,6 @@ def layout(read: TimelineEvents, *, failures: bool = False, upto: int = 0) -> Ti
     last = max(upto, newest) if everything else first
     scale = scale_of(_busy(everything, newest), first, last)
     return TimelineLayout(flat, scale, first, last, _totals(everything, first, last))
-
-
-def _body(event: Stored) -> Mapping[str, Any]:
-    try:
-        body = payload.decoded(event.body.encode("utf-8", "replace"))
-    except ValueError:
-        return {}
-    return body if isinstance(body, dict) else {}
 
 
 def _message(event: Stored, body: Mapping[str, Any]) -> TimelineRow:

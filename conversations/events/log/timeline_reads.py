@@ -123,15 +123,8 @@ def _original_times(
             seqs = shown[at : at + bounded_reads.PAGE]
             values = [conversation, *seqs, f"{principals.IMPORTED}%"]
             bodies += bounded_reads.rows(cursor, "seq,body", source.format(marks(len(seqs))), values, order="seq")
-    return {seq: first for seq, body in bodies if (first := _original_time(body)) is not None}
-
-
-def _original_time(body: str) -> int | None:
-    try:
-        value = payload.decoded(body.encode("utf-8", "replace"))
-    except ValueError:
-        return None
-    return original_times.of_imported(value) if isinstance(value, dict) else None
+    times = ((seq, original_times.of_imported(payload.fields_of(body))) for seq, body in bodies)
+    return {seq: first for seq, first in times if first is not None}
 
 
 def _call_at_first(call: CallTimes, times: Mapping[int, int]) -> CallTimes:

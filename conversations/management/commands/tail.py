@@ -80,8 +80,8 @@ class Command(BaseCommand):
 @contextmanager
 def _access() -> Iterator[ServerAccess]:
     """Give the server and a token for it: of the environment, else of this data directory until the block ends. A
-    server of this data directory that starts again gives another one. Raises ValueError for a server
-    without a token."""
+    server of this data directory that starts again gives another one. Raises ValueError for a server without a
+    token."""
     url, token = os.environ.get("SWITCHBOARD_URL", ""), os.environ.get("SWITCHBOARD_TOKEN", "")
     if url:
         if not token:
