@@ -13,6 +13,7 @@ from conversations.core.micros import to_datetime
 from conversations.models import Agent, BudgetLimit
 from conversations.runs.budgets import edit_budgets
 from conversations.runs.budgets.evaluate import MAX_BUDGETS, MEASURES, SCOPES, BudgetRule
+from dashboard.pages import form_error
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
@@ -53,8 +54,7 @@ def _back(done: str, budget: str = "") -> HttpResponse:
 def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entered: dict[str, str]) -> HttpResponse:
     if isinstance(error, NotAllowed):
         raise error
-    at_field = error.field if error and error.field in ENTERED else ""
-    sentence = hidden_characters.spelled_out(error.sentence_beside if at_field else error.sentence) if error else ""
+    sentence, fault = form_error.placed(error, ENTERED)
     rows = [_row(budget) for budget in BudgetLimit.objects.order_by("scope", "measure", "agent")[:MAX_BUDGETS]]
     agents = Agent.objects.order_by("name").values_list("name", flat=True)[:MAX_BUDGETS]
     return render_page(
@@ -67,8 +67,8 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entere
         measures=MEASURES,
         agents=sorted(name for name in set(agents) if hidden_characters.is_clean(name)),
         entered=dict.fromkeys(ENTERED, "") | entered,
-        error="" if at_field else sentence,
-        fault={field: sentence if field == at_field else "" for field in ENTERED},
+        error=sentence,
+        fault=fault,
         done=request.GET.get("done", "") if error is None else "",
     )
 

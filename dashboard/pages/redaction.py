@@ -25,6 +25,7 @@ from conversations.redaction import requests, scope
 from conversations.redaction.requests import Submitted
 from conversations.redaction.scope import RedactedPlace, RedactionScope
 from conversations.redaction.selection import MAX_EVENTS, range_of
+from dashboard.pages import form_error
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
@@ -123,8 +124,7 @@ def _draw(
 ) -> HttpResponse:  # fmt: skip
     if isinstance(error, NotAllowed) and not error.is_recorded:
         raise error
-    at_field = error.field if error and error.field in ENTERED else ""
-    sentence = hidden_characters.spelled_out(error.sentence_beside if at_field else error.sentence) if error else ""
+    sentence, fault = form_error.placed(error, ENTERED)
     return render_page(
         request,
         "redaction.html",
@@ -135,8 +135,8 @@ def _draw(
         audit_entries=len(entries),
         audit_numbers=_listed(entries),
         ids=[(key, hidden_characters.spelled_out(key)) for key in ids],
-        error="" if at_field else sentence,
-        fault={name: sentence if name == at_field else "" for name in ENTERED},
+        error=sentence,
+        fault=fault,
         waiting_requests=_waiting(request),
         needs_second=settings.CONFIG.redaction_four_eyes,
         latest=[_latest(made) for made in _newest()],

@@ -9,6 +9,7 @@ from conversations.asgi.agui import registration
 from conversations.asgi.agui.registered import RemoteAgent
 from conversations.core import hidden_characters
 from conversations.core.errors import NotAllowed, SwitchboardError
+from dashboard.pages import form_error
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
@@ -51,8 +52,7 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None) -> HttpRe
     if isinstance(error, NotAllowed):
         raise error
     entered = {field: request.POST.get(field, "") if error and field != SECRET else "" for field in ENTERED}
-    at_field = error.field if error and error.field in ENTERED else ""
-    words = hidden_characters.spelled_out(error.sentence_beside if at_field else error.sentence) if error else ""
+    sentence, fault = form_error.placed(error, ENTERED)
     return render_page(
         request,
         "remote_agents.html",
@@ -60,8 +60,8 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None) -> HttpRe
         rows=registration.listed(),
         most=registration.MAX_AGENTS,
         entered=entered,
-        error="" if at_field else words,
-        fault={at_field: words} if at_field else {},
+        error=sentence,
+        fault=fault,
         done=request.GET.get("done", "") if error is None else "",
         name=hidden_characters.spelled_out(request.GET.get("name", "")[:100]),
     )

@@ -12,6 +12,7 @@ from conversations.core.errors import Invalid, NotAllowed, SwitchboardError
 from conversations.core.micros import to_datetime
 from conversations.models import Agent, LegalHold, RetentionRule
 from conversations.redaction import expiry, legal_holds, retention_job, retention_rules
+from dashboard.pages import form_error
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
@@ -85,8 +86,7 @@ def _back(done: str) -> HttpResponse:
 def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entered: dict[str, str]) -> HttpResponse:
     if isinstance(error, NotAllowed):
         raise error
-    at_field = error.field if error and error.field in ENTERED else ""
-    sentence = hidden_characters.spelled_out(error.sentence_beside if at_field else error.sentence) if error else ""
+    sentence, fault = form_error.placed(error, ENTERED)
     teams = Agent.objects.exclude(team="").order_by("team").values_list("team", flat=True).distinct()[:MAX_TEAMS]
     last = retention_job.last_run()
     return render_page(
@@ -99,8 +99,8 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entere
         teams=[team for team in teams if hidden_characters.is_clean(team)],
         ran_at=to_datetime(last) if last else None,
         entered=dict.fromkeys(ENTERED, "") | entered,
-        error="" if at_field else sentence,
-        fault={name: sentence if name == at_field else "" for name in ENTERED},
+        error=sentence,
+        fault=fault,
         done=request.GET.get("done", "") if error is None else "",
     )
 
