@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Protocol
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 
@@ -80,13 +80,25 @@ PROXIES = settings.CONFIG.trusted_proxies
 SECURE_HOSTS = https_hosts(settings.CONFIG.allowed_origins)
 
 
+class ProcessPart(Protocol):
+    """A thread of this process that is started once."""
+
+    @property
+    def state(self) -> str:
+        """`ok`, or what is wrong with it."""
+
+    def start(self) -> None:
+        """Begin its work."""
+
+    def close(self) -> None:
+        """End it, and wait for its end."""
+
+
 class Application:
     """Routes by path; owns the runtime's life."""
 
     start_failure: Exception | None = None  # why it could not start, for `serve` to say
     end: Callable[[], object] = staticmethod(lambda: None)  # set by `serve`: ends the process in order
-    _exporter: Any = None  # `telemetry_export`'s, imported where it is asked for
-    _checkpointer: Checkpointer | None = None
     _checkpoint = CheckpointEndpoint()
 
     def __init__(self) -> None:
@@ -125,9 +137,7 @@ class Application:
         self._pages = PageHandler(self.runtime.socket_registry)
         self._tasks: list[asyncio.Task[None]] = []
         self._has_started = False
-        self._recorder: Any = None  # `transport.recorder`'s, imported where there is a Redis
-        self._alerts: Dispatcher | None = None
-        self._retention: RetentionJob | None = None
+        self._parts = contextlib.AsyncExitStack()  # closes what was started here, the newest first
         self._worker: Any = None  # agents_app's, known by its dotted name alone
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -203,8 +213,8 @@ class Application:
         self.runtime.url = self.runtime.url or self.url
         await self.runtime.start(waits=self.is_web_only)
         self._index()
-        self._send_alerts()
-        self._retain()
+        self._start_part(Dispatcher(self.runtime.url), "alerts")
+        self._start_part(RetentionJob(), "retention")
         await asyncio.to_thread(self._export)
         self._sign()
         if self.url:
@@ -242,27 +252,14 @@ class Application:
             return
         from conversations.transport.recorder import EmbeddedRecorder
 
-        recorder = self._recorder = EmbeddedRecorder(settings.CONFIG.redis_url)
-        recorder.start()
+        recorder = EmbeddedRecorder(settings.CONFIG.redis_url)
+        self._start_part(recorder, "recorder")
         self.runtime.further_parts["redis"] = lambda: recorder.service.redis
-        self.runtime.further_parts["recorder"] = lambda: recorder.state
 
     def _index(self) -> None:
         """Keep the search index in this process: of several on PostgreSQL one does, the others stand by."""
-        indexer = self.runtime.indexer = Indexer()
-        indexer.start()
-        self.runtime.further_parts["search"] = lambda: indexer.state
-
-    def _send_alerts(self) -> None:
-        """Evaluate alert rules and send alerts: of several processes each takes its part."""
-        alerts = self._alerts = Dispatcher(self.runtime.url)
-        alerts.start()
-        self.runtime.further_parts["alerts"] = lambda: alerts.state
-
-    def _retain(self) -> None:
-        """Redact what is older than the retention rules say: of several processes one does, the others stand by."""
-        self._retention = RetentionJob()
-        self._retention.start()
+        self.runtime.indexer = Indexer()
+        self._start_part(self.runtime.indexer, "search")
 
     def _export(self) -> None:
         """Send traces of runs to a collector, where one is set: of several processes one does, the others stand by."""
@@ -270,18 +267,20 @@ class Application:
             return
         from conversations.telemetry_export.exporter import Exporter
 
-        exporter = self._exporter = Exporter()
-        exporter.start()
-        self.runtime.further_parts["export"] = lambda: exporter.state
+        self._start_part(Exporter(), "export")
 
     def _sign(self) -> None:
         """Sign the record each minute, and show that to witnesses: of several processes the one that has the keys."""
         config = settings.CONFIG
         whom, keys = config.witness_list, config.witness_key_list
         path, allowed = config.signing_key_path, config.alert_allow_list
-        checkpointer = self._checkpointer = Checkpointer(path, config.record_name, whom, keys, allowed)
-        checkpointer.start()
-        self.runtime.further_parts["signing"] = lambda: checkpointer.state
+        self._start_part(Checkpointer(path, config.record_name, whom, keys, allowed), "signing")
+
+    def _start_part(self, part: ProcessPart, name: str) -> None:
+        """Start a part of this process and show its state by this name; it is closed when the process stops."""
+        part.start()
+        self._parts.push_async_callback(asyncio.to_thread, part.close)
+        self.runtime.further_parts[name] = lambda: part.state
 
     def load_agents(self) -> None:
         """Import the agents' SDK and the teams. Raises Unavailable for a wrong team."""
@@ -309,18 +308,7 @@ class Application:
 
     async def _stop(self) -> None:
         await cancel_all(self._tasks)
-        if self._alerts is not None:
-            await asyncio.to_thread(self._alerts.close)
-        if self._retention is not None:
-            await asyncio.to_thread(self._retention.close)
-        if self._exporter is not None:
-            await asyncio.to_thread(self._exporter.close)
-        if self._checkpointer is not None:
-            await asyncio.to_thread(self._checkpointer.close)
-        if self.runtime.indexer is not None:
-            await asyncio.to_thread(self.runtime.indexer.close)
-        if self._recorder is not None:
-            await asyncio.to_thread(self._recorder.close)
+        await self._parts.aclose()
         await asyncio.to_thread(_end_imports)
         with contextlib.suppress(Unavailable):  # the database is gone: nothing can be written
             await asyncio.to_thread(refusal_counter.flush, everything=True)

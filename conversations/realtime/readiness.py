@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FRESH = 1.0  # seconds an answer is good for
 PATIENCE = 2.0  # seconds the database may take
 # Parts that pages and doors do without, and that go on by themselves: told, but no reason to send nobody here.
-HINTS = ("layer", "redis", "recorder", "agents", "record", "alerts", "export", "signing")
+HINTS = ("layer", "redis", "recorder", "agents", "record", "alerts", "retention", "export", "signing")
 
 
 class Readiness:

@@ -65,7 +65,8 @@ def test_each_part_is_told(server):
     status, body = ready(server)
 
     assert (status, body["ok"], body["not_ready"], body["degraded"]) == (200, True, [], [])
-    assert {"server", "database", "migrations", "writer", "layer", "signing"} <= body["parts"].keys()
+    parts = {"server", "database", "migrations", "writer", "layer", "search", "alerts", "retention", "signing"}
+    assert parts <= body["parts"].keys()
     assert get(server, "/healthz")[0] == 200
 
 
