@@ -21,7 +21,7 @@ from django.db.models import Q
 
 from agents_app.memory.interjections import MissedMessages
 from agents_app.recorded_values import mask_value
-from conversations.core.node_heartbeat import database_now
+from conversations.core.database_clock import database_now
 from conversations.events.log.sql_blocks import execute_rows
 from conversations.events.payload import clean_text
 from conversations.models import SessionItem

@@ -12,9 +12,9 @@ from agents_app.tools import identity
 from agents_app.worker.call_ids import CallIdMap
 from agents_app.worker.run_hooks import arguments
 from agents_app.worker.saved_state import tool_of
+from conversations.core.database_clock import database_now
 from conversations.core.errors import Fenced
 from conversations.core.ids import new_id
-from conversations.core.node_heartbeat import database_now
 from conversations.events import log, payload
 from conversations.events.response_ids import EXTERNAL
 from conversations.models import Conversation, Run, ToolCall

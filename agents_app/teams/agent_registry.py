@@ -12,7 +12,8 @@ from agents_app.teams.definition import PLAIN_AGENT, PLAIN_TEAM
 from agents_app.teams.served_team import ServedTeam, handoffs_of
 from agents_app.tools import description, output_types
 from agents_app.tools.identity import Schema, schema_of_handoff
-from conversations.core.node_heartbeat import database_now, known_nodes
+from conversations.core.database_clock import database_now
+from conversations.core.node_heartbeat import known_nodes
 from conversations.core.write_transaction import lock_actions, write_transaction
 from conversations.models import Agent, ToolSchema, ToolVersion
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from conversations.core.node_heartbeat import database_now
+from conversations.core.database_clock import database_now
 from conversations.events.response_ids import PLAIN_MODEL
 from conversations.models import Agent, Event, Run
 from conversations.runs import stop_and_rerun

@@ -21,10 +21,10 @@ from conversations.alerts import deliveries, delivery_texts, evaluation, mail_se
 from conversations.alerts.deliveries import MAX_AT_ONCE, Outcome
 from conversations.core import http_post
 from conversations.core.background_loop import cancel_all
+from conversations.core.database_clock import database_now
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import Invalid, Unavailable
 from conversations.core.failpoints import failpoint
-from conversations.core.node_heartbeat import database_now
 from conversations.core.outbound_address import AddressRefused
 from conversations.core.secret_masking import mask
 from conversations.core.write_transaction import write_transaction

@@ -9,8 +9,8 @@ from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.alerts import alarms, deliveries, dispatcher, signing
 from conversations.alerts.rule_fields import FORMS, RuleFields, masked_url
+from conversations.core.database_clock import database_now
 from conversations.core.errors import Conflict, Invalid, NotFound
-from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import Principal
 from conversations.models import Alarm, AlertDelivery, AlertRule
 

@@ -7,7 +7,7 @@ from django.db.models import Subquery
 
 from conversations.alerts import alarms, causes, conditions
 from conversations.alerts.kinds import KINDS
-from conversations.core.node_heartbeat import database_now
+from conversations.core.database_clock import database_now
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import lock_actions, write_transaction
 from conversations.models import Alarm, AlertDelivery, AlertRule, Event, Run, Shelf

@@ -7,8 +7,8 @@ from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.alerts import alarms, deliveries, dispatcher
 from conversations.alerts.kinds import KINDS
+from conversations.core.database_clock import database_now
 from conversations.core.errors import Conflict, Invalid, NotFound
-from conversations.core.node_heartbeat import database_now
 from conversations.models import Alarm, AlertDelivery, AlertRule, Shelf
 from conversations.runs.policy.file_format import time_of
 

@@ -8,8 +8,8 @@ from django.db.models import Count
 from conversations.alerts.kinds import KINDS
 from conversations.alerts.rule_fields import FORMS, masked_url
 from conversations.core import page_urls
+from conversations.core.database_clock import database_now
 from conversations.core.micros import to_datetime
-from conversations.core.node_heartbeat import database_now
 from conversations.models import Alarm, AlertDelivery, AlertRule, Conversation, Shelf
 from conversations.runs.policy.file_format import time_of
 

@@ -3,7 +3,7 @@ runs (`MessageTriggers`), so the preview is what happens. For the composer."""
 
 from typing import NamedTuple
 
-from conversations.core.node_heartbeat import database_now
+from conversations.core.database_clock import database_now
 from conversations.events.log import run_history
 from conversations.events.log.message_triggers import MessageTriggers
 from conversations.models import Agent, Conversation, Run

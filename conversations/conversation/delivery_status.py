@@ -15,10 +15,10 @@ from django.db.models import Q
 from django.db.models.functions import Length
 
 from conversations.conversation import conversation_row
+from conversations.core.database_clock import database_now
 from conversations.core.errors import SwitchboardError
 from conversations.core.ids import copy_id
 from conversations.core.micros import to_datetime
-from conversations.core.node_heartbeat import database_now
 from conversations.events import payload, registry
 from conversations.models import Agent, Conversation, Event, Participant, Post, Run
 from conversations.models.run import LIVE

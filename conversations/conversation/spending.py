@@ -10,8 +10,8 @@ from django.db import connection
 from django.db.models import Sum
 
 from conversations.core import micros, model_prices
+from conversations.core.database_clock import database_now
 from conversations.core.model_prices import CostSum, ModelTokenCount
-from conversations.core.node_heartbeat import database_now
 from conversations.events.log.sql import any_of
 from conversations.models import ModelUsage
 from conversations.models.turn import IS_UNKNOWN

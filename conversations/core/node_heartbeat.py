@@ -14,6 +14,7 @@ from typing import Any
 from django.db import connection
 
 from conversations.core import crash_reports
+from conversations.core.database_clock import database_now
 from conversations.core.write_transaction import write_transaction
 from conversations.models import Node
 
@@ -31,15 +32,6 @@ def release() -> str:
         return version("switchboard-dashboard")
     except PackageNotFoundError:
         return "unknown"
-
-
-def database_now() -> int:
-    """Return the database's clock, µs UTC, which leases and beats are measured by. SQLite's is this machine's own."""
-    if connection.vendor == "sqlite":
-        return time.time_ns() // 1000
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
-        return int(cursor.fetchone()[0])
 
 
 def worker_node(worker: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from django.db import IntegrityError
 
-from conversations.core.node_heartbeat import database_now
+from conversations.core.database_clock import database_now
 from conversations.core.write_transaction import write_transaction
 from conversations.models import Meta
 

@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.models import Max
 
 from conversations.core import data_dir as datadir
-from conversations.core.node_heartbeat import database_now
+from conversations.core.database_clock import database_now
 from conversations.core.write_transaction import write_transaction
 from conversations.events.log.settled_rows import newest_given
 from conversations.models import Conversation, Event, Meta

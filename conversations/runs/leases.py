@@ -12,8 +12,8 @@ from django.db.models import Q
 
 from conversations.access.action_context import event_author
 from conversations.core import node_heartbeat
+from conversations.core.database_clock import database_now
 from conversations.core.ids import new_id
-from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM, Principal
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log

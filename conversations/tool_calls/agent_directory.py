@@ -11,8 +11,8 @@ from django.db.models import Count
 from markupsafe import Markup
 
 from conversations.core import hidden_characters
+from conversations.core.database_clock import database_now
 from conversations.core.micros import to_datetime
-from conversations.core.node_heartbeat import database_now
 from conversations.models import Agent, Approval, Run, ToolCall, ToolSchema
 from conversations.models.run import FAILED, UNFINISHED
 from conversations.rendering import json_tree, richtext

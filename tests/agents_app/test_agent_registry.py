@@ -8,7 +8,8 @@ from agents_app.model_providers.providers import ModelConfig, Provider
 from agents_app.teams import agent_registry
 from agents_app.teams.definition import Team
 from agents_app.teams.served_team import ServedTeam
-from conversations.core.node_heartbeat import Heartbeat, database_now
+from conversations.core.database_clock import database_now
+from conversations.core.node_heartbeat import Heartbeat
 from conversations.models import Agent as AgentRow
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]

@@ -13,7 +13,7 @@ from agents_app.model_providers.providers import ModelConfig, Provider
 from agents_app.teams import agent_registry
 from agents_app.teams.loading import load
 from agents_app.teams.served_team import ServedTeam
-from conversations.core.node_heartbeat import database_now
+from conversations.core.database_clock import database_now
 from conversations.events.log import write_transaction
 from conversations.events.log.sql_blocks import BLOCK
 from conversations.models import Agent, SessionItem, ToolSchema

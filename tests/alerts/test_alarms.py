@@ -6,8 +6,8 @@ import pytest
 
 from conversations.alerts import edit_rules, evaluation
 from conversations.alerts.rule_fields import RuleFields
+from conversations.core.database_clock import database_now
 from conversations.core.ids import new_id
-from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM, import_principal, token_principal
 from conversations.events import log, payload
 from conversations.events.log.rebuild import rebuild

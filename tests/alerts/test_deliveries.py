@@ -12,7 +12,7 @@ from django.db import connection
 from conversations.alerts import deliveries, delivery_texts, edit_rules, evaluation, handle_alarms, mail_sender, signing
 from conversations.alerts.deliveries import MAX_AT_ONCE_PER_RULE, MAX_TRIES, Outcome
 from conversations.alerts.rule_fields import RuleFields
-from conversations.core.node_heartbeat import database_now
+from conversations.core.database_clock import database_now
 from conversations.core.write_transaction import write_transaction
 from conversations.models import Alarm, AlertDelivery
 from tests.support import alerting

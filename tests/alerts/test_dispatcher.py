@@ -7,7 +7,7 @@ import pytest
 from conversations.alerts import deliveries, evaluation
 from conversations.alerts.dispatcher import LOOK_EVERY_IDLE, Dispatcher
 from conversations.core import http_post
-from conversations.core.node_heartbeat import database_now
+from conversations.core.database_clock import database_now
 from conversations.models import AlarmCause, AlertDelivery
 from tests.support import alerting
 from tests.support.alerting import SECRET, receiving

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conversations.core.node_heartbeat import database_now
+from conversations.core.database_clock import database_now
 from conversations.events import log
 from conversations.models import Event
 from tests.alerts.test_alarms import waiting_request

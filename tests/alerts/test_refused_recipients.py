@@ -8,7 +8,7 @@ import pytest
 
 from conversations.alerts import deliveries, handle_alarms
 from conversations.alerts.dispatcher import Dispatcher
-from conversations.core.node_heartbeat import database_now
+from conversations.core.database_clock import database_now
 from conversations.models import AlertDelivery, AlertRule
 from tests.support import alerting
 from tests.support.live import until

@@ -4,7 +4,7 @@ import pytest
 
 from conversations.alerts import dispatcher, evaluation
 from conversations.alerts.deliveries import enqueue, lease_s
-from conversations.core.node_heartbeat import database_now
+from conversations.core.database_clock import database_now
 from conversations.models import AlertDelivery, Approval
 from tests.alerts.test_alarms import waiting_request
 from tests.support import teamwork

@@ -145,7 +145,7 @@ def work(server: Server, code: str) -> str:
 
 RENEW = """
 import time
-from conversations.core.node_heartbeat import database_now
+from conversations.core.database_clock import database_now
 from conversations.models import Run
 while True:
     Run.objects.filter(status="running").update(lease_until=database_now() + 14_000_000)

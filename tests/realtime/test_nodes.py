@@ -7,6 +7,7 @@ import pytest
 from django.db import DatabaseError
 
 from conversations.core import node_heartbeat
+from conversations.core.database_clock import database_now
 from conversations.core.errors import Unavailable
 from conversations.core.node_heartbeat import Heartbeat
 from conversations.events import epoch
@@ -37,7 +38,7 @@ def test_who_stopped_telling_is_gone_and_who_ended_in_order_is_not_there():
     silent.beat()
     ended.beat()
 
-    Node.objects.filter(name=silent.name).update(seen_at=node_heartbeat.database_now() - 30_000_000)
+    Node.objects.filter(name=silent.name).update(seen_at=database_now() - 30_000_000)
     ended.stop()
 
     ((node, is_alive),) = node_heartbeat.known_nodes()

@@ -3,6 +3,7 @@
 import pytest
 
 from conversations.core import node_heartbeat
+from conversations.core.database_clock import database_now
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Agent, AuditEntry, Event, Node, Run
 from conversations.runs import claims, leases, stop_and_rerun
@@ -31,7 +32,7 @@ def town():
 def stuck():
     """A run that was claimed while the clock was a year ahead."""
     claim = claimed()
-    Run.objects.update(lease_until=node_heartbeat.database_now() + YEAR)
+    Run.objects.update(lease_until=database_now() + YEAR)
     return claim.run
 
 
@@ -49,7 +50,7 @@ def test_a_person_frees_a_run_whose_worker_is_gone(stuck, people):
 
 def test_a_run_whose_worker_is_there_is_only_asked_to_stop(stuck, people):
     """The clock went back while it runs: its worker renews the lease in a moment."""
-    beat("host:1", node_heartbeat.database_now())
+    beat("host:1", database_now())
 
     stop_and_rerun.cancel_run(people["operator"], stuck)
 
@@ -57,7 +58,7 @@ def test_a_run_whose_worker_is_there_is_only_asked_to_stop(stuck, people):
 
 
 def test_a_beat_of_the_future_is_no_sign_of_life(stuck, people):
-    beat("host:1", node_heartbeat.database_now() + YEAR)
+    beat("host:1", database_now() + YEAR)
 
     stop_and_rerun.cancel_run(people["operator"], stuck)
 
@@ -97,7 +98,7 @@ def test_a_lease_that_cannot_be_ends_unless_it_is_renewed(stuck, monkeypatch):
 
     clock.now += leases.RUN_LEASE_S - 1
     assert leases.interrupt_expired() == []
-    Run.objects.update(lease_until=node_heartbeat.database_now() + 2 * YEAR)  # renewed, the clock still ahead
+    Run.objects.update(lease_until=database_now() + 2 * YEAR)  # renewed, the clock still ahead
     clock.now += 2
     assert leases.interrupt_expired() == []
 

@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 from conversations.alerts import evaluation, signing
+from conversations.core.database_clock import database_now
 from conversations.core.ids import new_id
-from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.models import Alarm, AlertDelivery, AlertRule

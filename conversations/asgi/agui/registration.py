@@ -13,8 +13,8 @@ from conversations.access.permissions import Who
 from conversations.asgi.agui import registered
 from conversations.asgi.agui.registered import RemoteAgent
 from conversations.core import micros, outbound_address
+from conversations.core.database_clock import database_now
 from conversations.core.errors import Conflict, Invalid, NotFound
-from conversations.core.node_heartbeat import database_now
 from conversations.core.outbound_address import AddressRefused
 from conversations.models import Agent, AgentElsewhere
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from django.db import connection
 
-from conversations.core.node_heartbeat import database_now
+from conversations.core.database_clock import database_now
 from conversations.events.response_ids import PLAIN_MODEL, PLAIN_TEAM
 
 AWAY_FOR = 60_000_000  # µs a worker that left may take to be back

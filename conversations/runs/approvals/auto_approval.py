@@ -15,8 +15,8 @@ from django.db.models import F, OuterRef, Q, Subquery
 from conversations.access import four_eyes, permissions
 from conversations.access.audit import chain
 from conversations.core import principals
+from conversations.core.database_clock import database_now
 from conversations.core.ids import new_id
-from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log

@@ -14,9 +14,9 @@ from conversations.access.action_context import audited_action, check_reason
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core import secret_masking
+from conversations.core.database_clock import database_now
 from conversations.core.errors import Conflict, Invalid, NotFound
 from conversations.core.ids import new_id
-from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import Principal
 from conversations.events.payload import check_depth
 from conversations.models import Agent, Approval, AutoApprovalRule, Run

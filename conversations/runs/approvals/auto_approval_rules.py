@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from django.db.models import F
 
 from conversations.core import secret_masking
+from conversations.core.database_clock import database_now
 from conversations.core.ids import text_digest
-from conversations.core.node_heartbeat import database_now
 from conversations.core.ttl_cache import Do, TtlCache
 from conversations.models import AutoApprovalRule
 

@@ -11,9 +11,9 @@ from django.urls import reverse
 from markupsafe import Markup
 
 from conversations.core import hidden_characters
+from conversations.core.database_clock import database_now
 from conversations.core.errors import Invalid
 from conversations.core.micros import to_datetime
-from conversations.core.node_heartbeat import database_now
 from conversations.models import Agent, Approval, AutoApprovalRule
 from conversations.rendering import json_tree, richtext
 from conversations.runs.approvals import auto_approval_rules, request_terms

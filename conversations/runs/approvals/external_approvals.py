@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from django.db.models import Q, QuerySet
 
+from conversations.core.database_clock import database_now
 from conversations.core.errors import Conflict
 from conversations.core.ids import new_id, text_digest
-from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM, Principal
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log

@@ -9,8 +9,8 @@ the settings apply: `SWITCHBOARD_APPROVAL_S`, 0 for no deadline, and `SWITCHBOAR
 from django.conf import settings
 
 from conversations.access.audit import chain
+from conversations.core.database_clock import database_now
 from conversations.core.ids import new_id
-from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log

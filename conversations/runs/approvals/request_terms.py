@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.db.models import Q
 
-from conversations.core.node_heartbeat import database_now
+from conversations.core.database_clock import database_now
 from conversations.models import Approval
 from conversations.runs.policy.evaluate import ENDS, OnExpiry, PolicyRule
 

@@ -8,9 +8,9 @@ import hashlib
 import json
 from decimal import Decimal
 
+from conversations.core.database_clock import database_now
 from conversations.core.errors import Invalid
 from conversations.core.ids import new_id
-from conversations.core.node_heartbeat import database_now
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.models import Approval, BudgetRaise, Conversation, ToolCall

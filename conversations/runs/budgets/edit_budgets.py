@@ -8,9 +8,9 @@ from django.db import transaction
 from conversations.access.action_context import audited_action
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
+from conversations.core.database_clock import database_now
 from conversations.core.errors import Invalid, NotFound
 from conversations.core.ids import new_id
-from conversations.core.node_heartbeat import database_now
 from conversations.core.write_transaction import lock_actions
 from conversations.events.payload import clean_text
 from conversations.models import BudgetLimit

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from django.db.models import QuerySet, Sum
 
 from conversations.core import micros, model_prices
+from conversations.core.database_clock import database_now
 from conversations.core.model_prices import ModelTokenCount
-from conversations.core.node_heartbeat import database_now
 from conversations.core.ttl_cache import Do, TtlCache
 from conversations.events import payload
 from conversations.events.log.bounded_reads import FETCHED

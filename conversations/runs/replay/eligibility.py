@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conversations.access import four_eyes
+from conversations.core.database_clock import database_now
 from conversations.core.errors import NotAllowed
 from conversations.core.json_values import text_of
-from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import Principal
 from conversations.events.recorded_arguments import body_of
 from conversations.events.redacted_events import has_redacted

@@ -11,11 +11,11 @@ from typing import Any
 from conversations.access.action_context import audited_action, check_reason, event_author
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
+from conversations.core.database_clock import database_now
 from conversations.core.errors import Conflict, Invalid, NotFound, TooLate
 from conversations.core.ids import new_id
 from conversations.core.json_values import as_text
 from conversations.core.micros import to_datetime
-from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM, Principal
 from conversations.events import log
 from conversations.events.recorded_call_ids import call_id_of

@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from conversations.core.database_clock import database_now
 from conversations.core.json_values import text_of
-from conversations.core.node_heartbeat import database_now
 from conversations.models import Agent
 
 Facts = dict[str, Any]  # a worker's JSON

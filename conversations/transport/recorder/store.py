@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 from django.db import OperationalError, connection
 
+from conversations.core.database_clock import database_now
 from conversations.core.db_threads import is_unavailable, sqlstate
 from conversations.core.ids import new_id
-from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM
 from conversations.events import epoch, log, payload
 from conversations.events.log.commit_batch import is_of_lock

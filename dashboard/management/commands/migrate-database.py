@@ -16,8 +16,8 @@ from django.db import connection
 
 from conversations.backup import make_backup
 from conversations.core import data_dir, schema_state
+from conversations.core.database_clock import database_now
 from conversations.core.errors import Conflict, SwitchboardError
-from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM
 from conversations.evidence.checkpoints import Signer
 from conversations.import_export.progress import ProgressLine

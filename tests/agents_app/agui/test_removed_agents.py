@@ -5,7 +5,7 @@ import pytest
 from agents_app.worker import worker as workers
 from conversations.asgi.agui import registration
 from conversations.asgi.agui.registered import RemoteAgent
-from conversations.core.node_heartbeat import database_now
+from conversations.core.database_clock import database_now
 from conversations.core.principals import SYSTEM
 from conversations.models import Agent, AgentElsewhere, Run
 from tests.support.agents_running import ended_runs, send_message, team, working

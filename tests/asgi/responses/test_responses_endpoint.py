@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from conversations.core import node_heartbeat
+from conversations.core.database_clock import database_now
 from conversations.models import Agent, Conversation, Event, Response, Run
 from tests.support import open_responses, stand_in
 from tests.support.open_responses import needs_document
@@ -282,7 +282,7 @@ def test_models_are_the_agents_that_are_served_and_plain_ones(desk):
 
 
 def test_a_model_whose_worker_is_away_is_asked_for_again_later(desk):
-    moments_ago = node_heartbeat.database_now() - 1
+    moments_ago = database_now() - 1
     Agent.objects.filter(name=MODEL).update(served_until=moments_ago)
     agent_away = desk.create(model=MODEL)
     Agent.objects.filter(name="Plain model").update(served_until=1)

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from conversations.alerts import deliveries, evaluation
+from conversations.core.database_clock import database_now
 from conversations.core.micros import to_datetime
-from conversations.core.node_heartbeat import database_now
 from conversations.models import Alarm, AlertDelivery, AlertRule, AuditEntry, Shelf
 from tests.support import alerting
 from tests.support.alerting import SECRET, later

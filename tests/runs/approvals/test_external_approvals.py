@@ -8,8 +8,8 @@ import pytest
 
 from conversations.access.accounts import tokens
 from conversations.core import principals
+from conversations.core.database_clock import database_now
 from conversations.core.errors import Conflict, Invalid, NotAllowed
-from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM
 from conversations.events import log, payload
 from conversations.events.log.rebuild import rebuild

@@ -7,8 +7,8 @@ import pytest
 from django.urls import reverse
 
 from conversations.alerts import conditions
+from conversations.core.database_clock import database_now
 from conversations.core.errors import Invalid, NotAllowed, NotFound
-from conversations.core.node_heartbeat import database_now
 from conversations.models import AlertRule, Approval, AuditEntry, AutoApprovalRule, BudgetLimit, BudgetRaise
 from conversations.runs import claims
 from conversations.runs.approvals import auto_approval, auto_approval_edit, decide
