@@ -10,9 +10,10 @@ from conversations.core.json_values import text_of
 from conversations.core.micros import to_datetime
 from conversations.events.recorded_arguments import value_of
 from conversations.models import ToolCall
-from conversations.runs.replay import recorded_call, request_replay
+from conversations.runs.replay import request_replay
 from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of, idempotency_key
-from conversations.runs.replay.recorded_call import CallRecord
+from conversations.tool_calls import call_record
+from conversations.tool_calls.call_record import CallRecord
 from dashboard.api.openapi.operations import Operation, endpoint
 from dashboard.api.request_input import read_body
 from dashboard.api.schemas.replays import DryReplay, OneCall, ReplayBegun, ToReplay
@@ -25,7 +26,7 @@ Json = dict[str, Any]
 @require_permission("view")
 def tool_call(request: HttpRequest, id: str) -> JsonResponse:
     """Return one call: its identity, arguments, output, error, decision, replays, and the current state of its tool."""
-    call = recorded_call.find(id)
+    call = call_record.find(id)
     return JsonResponse(_item(call) | {"today": _today(call, eligibility_of(call.row, call.called_body))})
 
 
@@ -45,7 +46,7 @@ def replays(request: HttpRequest, id: str) -> JsonResponse:
         new = request_replay.request_replay(request.user, id, **body.model_dump(exclude={"dry"}))
         created = {"run_id": new.run, "tool_call": new.call, "url": reverse("call", args=[new.call])}
         return JsonResponse(created, status=201)
-    call = recorded_call.find(id)
+    call = call_record.find(id)
     eligibility = eligibility_of(call.row, call.called_body)
     if eligibility.why_not:
         raise Conflict(eligibility.why_not, code="not_replayable")
@@ -89,7 +90,7 @@ def _item(call: CallRecord) -> Json:
         "duration_ms": row.duration_ms, "replay_of": row.replay_of, "parent_call": text_of(fields.get("parent_call")),
         "called_seq": row.called_seq, "finished_seq": row.finished_seq,
         "approval": decided | {"by": approval.decided_by} if approval else None,
-        "replays": [_replay(replay) for replay in recorded_call.replays(call)], "url": reverse("call", args=[row.id]),
+        "replays": [_replay(replay) for replay in call_record.replays(call)], "url": reverse("call", args=[row.id]),
     }  # fmt: skip
 
 

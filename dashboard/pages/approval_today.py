@@ -8,9 +8,9 @@ from conversations.models import AutoApprovalRule
 from conversations.rendering import event_rows, richtext
 from conversations.runs.approvals import auto_approval_rules, request_terms
 from conversations.runs.policy import evaluate
-from conversations.runs.replay import recorded_call
 from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of
-from conversations.runs.replay.recorded_call import CallRecord
+from conversations.tool_calls import call_record
+from conversations.tool_calls.call_record import CallRecord
 
 Part = dict[str, Any]  # what a template asks for by name
 
@@ -18,7 +18,7 @@ Part = dict[str, Any]  # what a template asks for by name
 def today_context(call: str) -> Part | None:
     """Return the context of `partials/approval_today.html`; None if the call is not recorded."""
     try:
-        recorded = recorded_call.find(call)
+        recorded = call_record.find(call)
     except NotFound:
         return None
     eligibility = eligibility_of(recorded.row, recorded.called_body)

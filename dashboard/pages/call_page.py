@@ -12,7 +12,8 @@ from conversations.core import hidden_characters
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound, SwitchboardError
 from conversations.events import epoch
 from conversations.rendering import agent_colors
-from conversations.runs.replay import recorded_call, request_replay
+from conversations.runs.replay import request_replay
+from conversations.tool_calls import call_record
 from dashboard.pages import call_sections, replay_form
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
@@ -25,7 +26,7 @@ def call(request: HttpRequest, id: str) -> HttpResponse:
     """Show one call; `?part=outcome` returns only what changes while it runs."""
     if request.GET.get("part") == "outcome":
         agent_colors.refresh_colors()
-        recorded = recorded_call.find(id)
+        recorded = call_record.find(id)
         return render_page(request, "partials/call_outcome.html", **_outcome_context(recorded))
     return _draw(request, id, {})
 
@@ -35,7 +36,7 @@ def call(request: HttpRequest, id: str) -> HttpResponse:
 def create_replay(request: HttpRequest, id: str) -> HttpResponse:
     """Start a replay and redirect to its call (`do` is run or run-raw), or show what it would be (dry or dry-raw)."""
     posted = {name: str(value) for name, value in request.POST.items()}
-    recorded = recorded_call.find(id)
+    recorded = call_record.find(id)
     if posted.get("do") not in ("run", "run-raw"):
         return _draw(request, id, posted)
     try:
@@ -57,7 +58,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     agent_colors.refresh_colors()
     ids = [request.GET.get(side, "").strip()[:64] for side in ("a", "b")]
     try:
-        first, other = (recorded_call.find(id) if id else None for id in ids)
+        first, other = (call_record.find(id) if id else None for id in ids)
     except NotFound as error:
         return _asking(request, ids, error=error)
     if first is None or other is None:
@@ -75,7 +76,7 @@ def compare(request: HttpRequest) -> HttpResponse:
 
 
 def _asking(
-    request: HttpRequest, ids: list[str], first: recorded_call.CallRecord | None = None, error: NotFound | None = None
+    request: HttpRequest, ids: list[str], first: call_record.CallRecord | None = None, error: NotFound | None = None
 ) -> HttpResponse:
     return render_page(
         request,
@@ -95,7 +96,7 @@ def _draw(
     request: HttpRequest, id: str, entered: dict[str, str], error: SwitchboardError | None = None
 ) -> HttpResponse:
     agent_colors.refresh_colors()
-    recorded = recorded_call.find(id)
+    recorded = call_record.find(id)
     eligibility = replay_form.current_eligibility(recorded)
     return render_page(
         request,
@@ -109,20 +110,20 @@ def _draw(
         schema=recorded.row.schema or "",
         arguments=call_sections.arguments(recorded, eligibility.schema),
         replay=replay_form.form_context(request, recorded, eligibility, entered, error),
-        bars=call_sections.bars(recorded, recorded_call.siblings(recorded)),
-        inside=call_sections.lines(recorded, recorded_call.nested_events(recorded)),
-        around=call_sections.lines(recorded, recorded_call.neighbouring_events(recorded)),
+        bars=call_sections.bars(recorded, call_record.siblings(recorded)),
+        inside=call_sections.lines(recorded, call_record.nested_events(recorded)),
+        around=call_sections.lines(recorded, call_record.neighbouring_events(recorded)),
         raw=call_sections.raw(recorded),
-        others=[call_sections.row(other) for other in recorded_call.recent_calls(recorded)],
+        others=[call_sections.row(other) for other in call_record.recent_calls(recorded)],
     )
 
 
-def _outcome_context(recorded: recorded_call.CallRecord) -> dict[str, Any]:
+def _outcome_context(recorded: call_record.CallRecord) -> dict[str, Any]:
     """Return the context of `partials/call_outcome.html`."""
     return {
         "heading": call_sections.heading(recorded),
         "outcome": call_sections.outcome(recorded),
         "decision": call_sections.decision(recorded),
-        "replays": [call_sections.row(replay) for replay in recorded_call.replays(recorded)],
+        "replays": [call_sections.row(replay) for replay in call_record.replays(recorded)],
         "head_seq": recorded.row.conversation.head_seq,  # as of the row: what ends it later is reported later
     }

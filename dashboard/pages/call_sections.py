@@ -25,8 +25,8 @@ from conversations.rendering import (
 from conversations.rendering.participant_marks import ParticipantMark, mark_for, mark_for_name
 from conversations.rendering.timestamps import When
 from conversations.rendering.tool_call_block import STATES
-from conversations.runs.replay import recorded_call
-from conversations.runs.replay.recorded_call import CallRecord
+from conversations.tool_calls import call_record
+from conversations.tool_calls.call_record import CallRecord
 from conversations.tool_calls.schemas import argument_report, versions
 
 WIDTH = 200.0  # of the bars' scale
@@ -183,7 +183,7 @@ def _changes(then: dict[str, Any], now: dict[str, Any]) -> Part:
 
 def outcome(recorded: CallRecord) -> Part:
     """Return the output and error of a call; for a replay, also the original call and how the two differ."""
-    before, size = recorded_call.original(recorded), recorded.ended_body.get("output_bytes")
+    before, size = call_record.original(recorded), recorded.ended_body.get("output_bytes")
     return {
         "output": message_body.result(recorded.output) if recorded.output else None, "error": _error(recorded),
         "before": heading(before) if before else None,
@@ -209,9 +209,9 @@ def compared(first: CallRecord, other: CallRecord) -> list[tuple[str, diff_rows.
 def comparable(recorded: CallRecord) -> list[Part]:
     """Return the calls that one may be compared with, each once: the one that it replays, its replays, and others of
     its tool, newest first."""
-    original = recorded_call.original(recorded)
-    replays = recorded_call.replays(recorded)
-    calls = [*([original.row] if original else []), *replays, *recorded_call.recent_calls(recorded)]
+    original = call_record.original(recorded)
+    replays = call_record.replays(recorded)
+    calls = [*([original.row] if original else []), *replays, *call_record.recent_calls(recorded)]
     relations = {call.id: "replay" for call in replays} | ({original.row.id: "original"} if original else {})
     return [
         row(call) | {"relation": relations.get(call.id, ""), "conversation": _conversation(call)}
@@ -296,7 +296,7 @@ def row(call: ToolCall) -> Part:
 
 def raw(recorded: CallRecord) -> list[tuple[Markup, Markup]]:
     """Return the stored texts."""
-    return [(richtext.inline(name), json_tree.draw(text)) for name, text in recorded_call.raw(recorded)]
+    return [(richtext.inline(name), json_tree.draw(text)) for name, text in call_record.raw(recorded)]
 
 
 def _when(at: int) -> When:

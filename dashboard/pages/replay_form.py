@@ -15,7 +15,7 @@ from conversations.core.json_values import parse_object
 from conversations.rendering import diff_rows, json_tree, richtext
 from conversations.runs.replay import request_replay
 from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of, idempotency_key
-from conversations.runs.replay.recorded_call import CallRecord
+from conversations.tool_calls.call_record import CallRecord
 from conversations.tool_calls.schemas import argument_form, versions
 from dashboard.pages.errors import problems_of
 

@@ -13,7 +13,8 @@ from conversations.models import Agent, Approval, Run, ToolCall
 from conversations.runs.approvals import auto_approval, auto_approval_edit
 from conversations.runs.policy.edit_policy import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
-from conversations.runs.replay import recorded_call, request_replay
+from conversations.runs.replay import request_replay
+from conversations.tool_calls import call_record
 from tests.support import toolcalls
 from tests.support.cast import client_of
 from tests.support.live import until
@@ -83,14 +84,14 @@ def test_an_edited_call_says_that_it_was_approved_with_edits(people):
 
 def test_what_happens_while_a_page_is_drawn_is_told_after_it(people, desk, monkeypatch):
     call = desk.recorded("look")["look"]
-    read, meanwhile = recorded_call.replays, {"event": "log", "message": "It rains.", "id": "rain"}
+    read, meanwhile = call_record.replays, {"event": "log", "message": "It rains.", "id": "rain"}
 
     def replays_(call_row):
         log.append([log.from_internal("c", meanwhile, SYSTEM)])
         return read(call_row)
 
     before = log.head("c")
-    monkeypatch.setattr(recorded_call, "replays", replays_)
+    monkeypatch.setattr(call_record, "replays", replays_)
     page = words(client_of(people["viewer"]).get(f"/calls/{call.id}/"))
 
     assert log.head("c") == before + 1

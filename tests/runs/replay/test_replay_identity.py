@@ -16,7 +16,8 @@ from conversations.models import Agent as Row
 from conversations.models import Run, ToolCall
 from conversations.runs.policy.edit_policy import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
-from conversations.runs.replay import eligibility, recorded_call, request_replay
+from conversations.runs.replay import eligibility, request_replay
+from conversations.tool_calls import call_record
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.replay_desk import ARGS, ended
 
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def today(call):
-    recorded = recorded_call.find(call.id)
+    recorded = call_record.find(call.id)
     return eligibility.eligibility_of(recorded.row, recorded.called_body)
 
 
@@ -176,8 +177,8 @@ def test_what_was_only_observed_is_not_made_however_it_names_itself(people, desk
     with working(desk.team()), pytest.raises(Conflict, match="Its agent runs elsewhere"):
         request_replay.request_replay(people["admin"], foreign.id)
 
-    assert recorded_call.replays(recorded_call.find(ours.id)) == []
-    assert recorded_call.original(recorded_call.find(foreign.id)) is None
+    assert call_record.replays(call_record.find(ours.id)) == []
+    assert call_record.original(call_record.find(foreign.id)) is None
     assert len(desk.ran) == 1
 
 
@@ -205,7 +206,7 @@ def test_the_difference_of_a_replay_is_the_real_one(people, desk):
     old = desk.recorded("look")["look"]
     _, new = desk.again(people["operator"], old)
 
-    difference = diff(recorded_call.find(old.id).output, recorded_call.find(new.id).output)
+    difference = diff(call_record.find(old.id).output, call_record.find(new.id).output)
 
     assert [(change.path, change.before[0].text, change.after[0].text) for change in difference.changes] == [
         ("$.nth", "1", "2")

@@ -9,7 +9,8 @@ from agents_app.town_hall import TEAM
 from conversations.core.json_diff import diff
 from conversations.models import Approval, Run, ToolCall
 from conversations.runs.approvals import decide
-from conversations.runs.replay import recorded_call, request_replay
+from conversations.runs.replay import request_replay
+from conversations.tool_calls import call_record
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.cast import cast
 from tests.support.live import until
@@ -56,7 +57,7 @@ def test_what_differs_from_the_recording_is_the_real_difference():
     }  # fmt: skip
     differing = {}
     for call, asked_call in zip(old, calls, strict=True):
-        before, after = recorded_call.find(call.id), recorded_call.find(asked_call.call)
+        before, after = call_record.find(call.id), call_record.find(asked_call.call)
         assert after.row.status == "done", call.name
         was, now = leaves(json.loads(before.output)), leaves(json.loads(after.output))
         difference = diff(before.output, after.output)
