@@ -15,7 +15,7 @@ from conversations.core.micros import to_datetime
 from conversations.events import log
 from conversations.events.log import Stored, annotation_reads, run_history
 from conversations.models import Conversation, Event, Participant, Run
-from conversations.rendering import event_rows, message_body, run_results, timeline
+from conversations.rendering import event_rows, message_body, run_results, run_timeline
 from conversations.rendering.participant_marks import mark_for
 from conversations.rendering.timestamps import moment, of_event
 
@@ -83,9 +83,9 @@ def _spent(conversation: Conversation) -> dict[str, Any]:
     return {"spent": named[:MODELS], "cost": cost.words if is_paid else ""}
 
 
-def _timeline(conversation: Conversation, runs: Sequence[Run]) -> list[timeline.TimelineRun]:
+def _timeline(conversation: Conversation, runs: Sequence[Run]) -> list[run_timeline.TimelineRun]:
     events = run_history.events_of_runs(conversation.id, conversation.key, runs)
-    return timeline.lines([(run.id, run.agent, run.status) for run in runs], events)
+    return run_timeline.lines([(run.id, run.agent, run.status) for run in runs], events)
 
 
 def event_facts(conversation: Conversation, seq: int, who: Who) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 from conversations.events import log
 from conversations.events.log.records import Stored
 from conversations.models import Conversation, Run
-from conversations.rendering import timeline
+from conversations.rendering import run_timeline
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
 from dashboard.pages import conversation_sidebar
@@ -36,7 +36,7 @@ def stage(name, agent="", parent=None):
 
 
 def drawn(events, status="done"):
-    (line,) = timeline.lines([("r", "Dialogue", status)], events)
+    (line,) = run_timeline.lines([("r", "Dialogue", status)], events)
     return line
 
 
@@ -126,7 +126,7 @@ def test_of_a_long_run_the_newest_spans_are_shown_and_the_others_counted():
 
     line = drawn(run_events(*REPORT[:2], *ring), status="running")
 
-    assert (len(line.spans), line.earlier) == (timeline.SHOWN, 200 - timeline.SHOWN)
+    assert (len(line.spans), line.earlier) == (run_timeline.SHOWN, 200 - run_timeline.SHOWN)
     assert line.spans[-1].mark.title == "Agent 199"
 
 
