@@ -30,8 +30,8 @@ from conversations.import_export.detect_format import format_of
 from conversations.import_export.dry_run import DryRun
 from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.import_file import import_recordings
+from conversations.import_export.import_lines import ImportedConversation
 from conversations.import_export.import_report import ImportReport
-from conversations.import_export.ndjson import ImportedConversation
 from conversations.import_export.staged_import import StagedImport, existing
 
 MAX_FILE = 256 << 20  # bytes

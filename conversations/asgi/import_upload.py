@@ -1,5 +1,5 @@
-"""`POST /api/v1/import`: a file's conversations, streamed as lines (`import_export.ndjson`), made visible completely or
-not at all.
+"""`POST /api/v1/import`: a file's conversations, streamed as lines (`import_export.import_lines`), made visible
+completely or not at all.
 
 A raw ASGI route: the body may be of any size; it is stored in chunks as it arrives, and the client is slowed down to
 the speed of the disk. Other writers continue between two chunks.
@@ -19,7 +19,7 @@ from conversations.core import principals
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import Invalid, MethodNotAllowed, SwitchboardError, TooLarge
 from conversations.events.payload import MAX_BYTES
-from conversations.import_export.ndjson import ImportedConversation
+from conversations.import_export.import_lines import ImportedConversation
 from conversations.import_export.staged_import import StagedImport
 from conversations.realtime.socket_registry import GuardedRequest, SocketRegistry
 

@@ -12,7 +12,7 @@ from conversations.core.errors import Unavailable
 from conversations.events import log
 from conversations.events.log.commit_batch import be_writer
 from conversations.events.payload import parse
-from conversations.import_export.ndjson import Taker
+from conversations.import_export.import_lines import Taker
 from conversations.import_export.recording import encoded
 from conversations.import_export.server_client import ServerClient
 from conversations.import_export.staged_import import StagedImport

@@ -6,13 +6,13 @@ from conversations.core import principals
 from conversations.core.errors import Invalid
 from conversations.events import log, payload, projections
 from conversations.events.projections import ConversationHead, EventFacts, RowChanges
-from conversations.import_export.ndjson import ImportedConversation, ImportLine, line_of
+from conversations.import_export.import_lines import ImportedConversation, ImportLine, line_of
 
 _PRINCIPAL = principals.import_principal("dry-run")
 
 
 class DryRun:
-    """Takes the lines of an import (`ndjson.Taker`) and counts them. Existing conversations are not looked up."""
+    """Takes the lines of an import (`import_lines.Taker`) and counts them. Existing conversations are not looked up."""
 
     def __init__(self) -> None:
         self._counted: list[ImportedConversation] = []

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 from conversations.core.bounded_groups import bounded_groups
 from conversations.core.errors import Invalid
 from conversations.events.payload import clean_text
+from conversations.import_export.import_lines import ImportedConversation, Taker, end, lines_of
 from conversations.import_export.import_report import ImportReport
-from conversations.import_export.ndjson import ImportedConversation, Taker, end, lines_of
 from conversations.import_export.recording import Recording
 
 CHUNK = 200  # lines handed over at a time

@@ -30,7 +30,7 @@ from conversations.core.errors import (
     Unavailable,
 )
 from conversations.events.payload import clean_text
-from conversations.import_export.ndjson import ImportedConversation, Taker, imported
+from conversations.import_export.import_lines import ImportedConversation, Taker, imported
 from conversations.import_export.recording import encoded
 from switchboard.errors import Unreachable
 

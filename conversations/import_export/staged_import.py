@@ -9,7 +9,7 @@ from conversations.core.principals import Principal, is_imported
 from conversations.events import commit_listeners, log, payload
 from conversations.events.log import NewEvent
 from conversations.import_export.additions import Additions
-from conversations.import_export.ndjson import ImportedConversation, ImportLine, line_of
+from conversations.import_export.import_lines import ImportedConversation, ImportLine, line_of
 from conversations.models import Conversation
 
 CHUNK = 500  # events a transaction

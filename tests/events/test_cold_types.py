@@ -56,7 +56,7 @@ django.setup()
 from conversations.asgi import local_token as key
 from conversations.asgi.responses import parse_request as asking, compact
 from conversations.import_export.formats import switchboard as own
-from conversations.import_export import ndjson as wire
+from conversations.import_export import import_lines
 from conversations.tool_calls import tool_name_cache as tool_names
 
 sys.setswitchinterval(0.0001)  # as a server does
@@ -80,7 +80,7 @@ done = []
 def read():
     begin.wait()
     asking.read(body)
-    wire.line_of(b'{"end":1}')
+    import_lines.line_of(b'{"end":1}')
     tool_names._hashes('{"tools":[]}')
     key._read(b'{"name":"n"}')
     done.append(1)

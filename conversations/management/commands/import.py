@@ -15,8 +15,8 @@ from conversations.import_export.detect_format import NAMES, recordings
 from conversations.import_export.dry_run import DryRun
 from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.import_file import import_recordings
+from conversations.import_export.import_lines import ImportedConversation, Taker
 from conversations.import_export.import_report import ImportReport
-from conversations.import_export.ndjson import ImportedConversation, Taker
 from conversations.import_export.progress import ProgressLine
 from conversations.management.recorded_text import RecordedTextCommand
 
