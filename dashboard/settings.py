@@ -98,7 +98,7 @@ AXES_HANDLER = "dashboard.sign_in_throttle.Handler"
 AXES_LOCKOUT_CALLABLE = "dashboard.pages.sign_in.locked_out"
 AXES_VERBOSE = False
 
-SESSION_ENGINE = "dashboard.sessions"
+SESSION_ENGINE = "dashboard.session_store"
 SESSION_COOKIE_AGE = 14 * 24 * 3600  # seconds
 SESSION_COOKIE_NAME = "switchboard_session"
 SESSION_COOKIE_HTTPONLY = True

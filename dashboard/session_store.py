@@ -1,4 +1,4 @@
-"""Sessions in the database, written under the process's turn like everything else (§6)."""
+"""Sessions in the database, written under the lock that all write transactions of a process take (§6)."""
 
 from typing import Any
 
