@@ -92,10 +92,10 @@ def _as_written_by(claim: Claim, event: NewEvent) -> NewEvent:
 def _require_stateless(claim: Claim, topic: str, event: NewEvent) -> None:
     """Raise NotAllowed for an event that changes state (law I), which only the worker itself may write."""
     kind = event.kind
-    steers = topic.startswith("control:")
-    if not steers and (kind in PUBLISHABLE or not registry.is_reserved(kind)):
+    is_control = topic.startswith("control:")
+    if not is_control and (kind in PUBLISHABLE or not registry.is_reserved(kind)):
         return
-    what = f"control messages, as on {topic}" if steers else kind
+    what = f"control messages, as on {topic}" if is_control else kind
     allowed = "messages, tokens, tool steps, outputs, logs, signals and its own event types"
     why = f"a tool may publish {allowed}; not {mask(what)}"
     _refuse(claim, str(event.conversation), why)

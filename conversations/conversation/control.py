@@ -42,7 +42,7 @@ class ControlOutcome(NamedTuple):
 def pause(by: Who, conversation: str, reason: str = "") -> Conversation:
     """Start no run until the conversation is resumed; active runs end their turn and wait. Raises TooLate if it is
     already paused."""
-    with _steering(by, "pause", conversation, reason) as (principal, row):
+    with _performing(by, "pause", conversation, reason) as (principal, row):
         if row.state == "paused":
             raise _late(row, "conversation.paused", "paused", row.paused_seq)
         _append_event(row, principal, "conversation.paused", reason)
@@ -52,7 +52,7 @@ def pause(by: Who, conversation: str, reason: str = "") -> Conversation:
 
 def resume(by: Who, conversation: str, reason: str = "") -> Conversation:
     """End the pause. Raises TooLate if the conversation is not paused."""
-    with _steering(by, "resume", conversation, reason) as (principal, row):
+    with _performing(by, "resume", conversation, reason) as (principal, row):
         if row.state != "paused":
             raise _late(row, "conversation.resumed", "not_paused")
         _append_event(row, principal, "conversation.resumed", reason)
@@ -62,7 +62,7 @@ def resume(by: Who, conversation: str, reason: str = "") -> Conversation:
 
 def take_over(by: Who, conversation: str, reason: str = "") -> Conversation:
     """Take over as a person: agents wait until it is handed back. Raises TooLate if someone has taken over."""
-    with _steering(by, "take_over", conversation, reason) as (principal, row):
+    with _performing(by, "take_over", conversation, reason) as (principal, row):
         if principal.kind != "user":
             raise NotAllowed("only a person can take over a conversation; a token can pause it")
         if row.owner:
@@ -75,7 +75,7 @@ def take_over(by: Who, conversation: str, reason: str = "") -> Conversation:
 def hand_back(by: Who, conversation: str, reason: str = "") -> Conversation:
     """Hand the conversation back to the agents. Anyone but the owner has to give a reason (Invalid). Raises TooLate if
     nobody has taken over."""
-    with _steering(by, "hand_back", conversation, reason) as (principal, row):
+    with _performing(by, "hand_back", conversation, reason) as (principal, row):
         if not row.owner:
             raise _late(row, "conversation.handed_back", "not_taken_over")
         if row.owner != str(principal) and not reason.strip():
@@ -107,14 +107,14 @@ ACTIONS: dict[str, Callable[[Who, str, str], Conversation]] = {
 }
 
 
-def steer(by: Who, action: str, conversation: str, reason: str = "") -> Conversation:
+def perform(by: Who, action: str, conversation: str, reason: str = "") -> Conversation:
     """Perform the control action with this name. Raises what that action raises, and Invalid for an unknown name."""
     if action not in ACTIONS:
         raise Invalid(f"must be one of {', '.join(ACTIONS)}", field="action")
     return ACTIONS[action](by, conversation, reason)
 
 
-def steer_each(by: Who, action: str, conversations: Collection[str], reason: str = "") -> list[ControlOutcome]:
+def perform_on_each(by: Who, action: str, conversations: Collection[str], reason: str = "") -> list[ControlOutcome]:
     """Perform a control action on each conversation, each in its own transaction: a failure affects no other."""
     if not 1 <= len(conversations) <= MAX_BULK:
         raise Invalid(f"must have 1 to {MAX_BULK} items; got {len(conversations):,}", field="conversations")
@@ -132,7 +132,7 @@ def _outcome(by: Who, action: str, conversation: str, reason: str) -> ControlOut
 
 
 @contextmanager
-def _steering(by: Who, verb: str, key: str, reason: str) -> Iterator[tuple[Principal, Conversation]]:
+def _performing(by: Who, verb: str, key: str, reason: str) -> Iterator[tuple[Principal, Conversation]]:
     """Open the transaction of one control action: permission, the locked conversation; at the end external agents and
     the audit log."""
     with audited_action(by, verb, f"conversation:{key}", right="control") as principal:
@@ -146,7 +146,7 @@ def _steering(by: Who, verb: str, key: str, reason: str) -> Iterator[tuple[Princ
 
 
 def _end(by: Who, how: str, conversation: str, reason: str) -> Conversation:
-    with _steering(by, how, conversation, reason) as (principal, row):
+    with _performing(by, how, conversation, reason) as (principal, row):
         left = Run.objects.of(row).values_list("id", flat=True)
         ended = [run for run in left if stop_and_rerun.end(principal, row, run, how, reason)]
         if not ended and not _external_agents(row).exists():

@@ -8,7 +8,7 @@ from typing import Literal
 Kind = Literal["user", "token", "agent", "bus", "import", "system"]
 
 OURS = ("user", "agent", "system")  # whose events change state (law I)
-PEOPLE = ("user", "system")  # who decides and steers; the system writes it down for a token, and `by` names that
+PEOPLE = ("user", "system")  # who decides and controls; the system writes it down for a token, and `by` names that
 IMPORTED = "import:"  # begins the principal of an import, as it is stored
 _NAME = re.compile(r"[\w.@+-]{1,150}")
 

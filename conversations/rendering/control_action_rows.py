@@ -16,7 +16,7 @@ _HOW = {
 
 
 @view
-def steered(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
+def control_action(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw a control action on a conversation."""
     row = event_rows.row_of(read.event.kind)
     line = RunLine(row.glyph, row.words)

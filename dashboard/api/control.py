@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonRes
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from conversations.conversation.control import ControlOutcome, steer, steer_each
+from conversations.conversation.control import ControlOutcome, perform, perform_on_each
 from conversations.core.errors import SwitchboardError
 from conversations.models import Conversation
 from dashboard.api.openapi.operations import Operation, endpoint
@@ -32,9 +32,9 @@ def control(request: HttpRequest, cid: str) -> HttpResponse:
     first."""
     if request.content_type == "application/json":
         body = read_body(request, ToSteer)
-        return JsonResponse(_stands(steer(request.user, body.action, cid, body.reason)))
+        return JsonResponse(_stands(perform(request.user, body.action, cid, body.reason)))
     try:
-        steer(request.user, request.POST.get("action", ""), cid, request.POST.get("reason", "").strip())
+        perform(request.user, request.POST.get("action", ""), cid, request.POST.get("reason", "").strip())
     except SwitchboardError as error:
         return errors.page(request, error, "Go back to see the current state.")
     return HttpResponseRedirect(reverse("conversation", args=[cid]))
@@ -53,11 +53,11 @@ def control_many(request: HttpRequest) -> HttpResponse:
     others."""
     if request.content_type == "application/json":
         body = read_body(request, ToSteerMany)
-        done = steer_each(request.user, body.action, body.conversations, body.reason)
+        done = perform_on_each(request.user, body.action, body.conversations, body.reason)
         return JsonResponse({"items": [_item(outcome) for outcome in done]})
     keys, reason = request.POST.getlist("conversation"), request.POST.get("reason", "").strip()
     try:
-        done = steer_each(request.user, request.POST.get("action", ""), keys, reason)
+        done = perform_on_each(request.user, request.POST.get("action", ""), keys, reason)
         if failed := [outcome for outcome in done if outcome.error is not None]:
             raise _first(failed, len(done))
     except SwitchboardError as error:

@@ -65,14 +65,14 @@ def test_a_run_ends_its_turn_and_waits_and_everything_is_answered_in_order_after
     with working(work.team()) as worker:
         send_message()
         work.begun()
-        control.steer(otto, verb, "c")
+        control.perform(otto, verb, "c")
         until_noticed(worker, "pause")
         send_message("second")
         work.may_end.set()
         until(lambda: status() == "waiting", what="it to be suspended")
         send_message("third")
         assert event_bodies("output") == []
-        control.steer(otto, back, "c")
+        control.perform(otto, back, "c")
         ended_runs(3)
 
     assert [output["text"] for output in event_bodies("output")] == ["It is done.", "The second.", "The third."]

@@ -44,9 +44,9 @@ def otto(people):
     return people["operator"]
 
 
-def steer(by, *verbs, key="flood", reason="because"):
+def perform(by, *verbs, key="flood", reason="because"):
     for verb in verbs:
-        control.steer(by, verb, key, reason)
+        control.perform(by, verb, key, reason)
 
 
 def events(kind, key="flood"):
@@ -58,9 +58,9 @@ def events(kind, key="flood"):
 def test_a_verb_changes_the_state_tells_an_event_and_is_audited(otto, verb):
     before, kind, after = VERBS[verb]
     teamwork.say(otto)
-    steer(otto, *before)
+    perform(otto, *before)
 
-    row = control.steer(otto, verb, "flood", "the water is off")
+    row = control.perform(otto, verb, "flood", "the water is off")
 
     assert (row.state, row.owner == "user:otto") == after
     principal, body = events(kind)[-1]
@@ -74,11 +74,11 @@ def test_a_verb_changes_the_state_tells_an_event_and_is_audited(otto, verb):
 def test_a_verb_is_refused_to_who_may_not_control(people, otto, verb, role):
     before = VERBS[verb][0]
     teamwork.say(otto)
-    steer(otto, *before)
+    perform(otto, *before)
     head = Conversation.objects.get().head_seq
 
     with pytest.raises(NotAllowed):
-        control.steer(people[role], verb, "flood")
+        control.perform(people[role], verb, "flood")
 
     assert Conversation.objects.get().head_seq == head
     assert audit_summary(last_entry())[1:] == (verb, "conversation:flood", "refused")
@@ -91,13 +91,13 @@ def test_who_comes_second_learns_who_was_first_and_when(people, otto, verb):
     if verb in ("stop", "abort"):
         teamwork.claim()
         kind = "run.stopping"
-    steer(otto, *before, verb)
+    perform(otto, *before, verb)
     at = Event.objects.get(kind=kind).at
 
     with pytest.raises(
         TooLate, match=r"user:otto (paused it|resumed it|took over|handed back|stopped it) at [\d-]{10} [\d:]{8} UTC"
     ) as late:
-        control.steer(people["admin"], verb, "flood", "me too")
+        control.perform(people["admin"], verb, "flood", "me too")
 
     error = late.value.as_dict()
     assert (error["by"], error["did"]) == ("user:otto", kind.rpartition(".")[2])
@@ -108,7 +108,7 @@ def test_who_comes_second_learns_who_was_first_and_when(people, otto, verb):
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_on_a_conversation_that_is_not_there_is_said(otto, verb):
     with pytest.raises(NotFound):
-        control.steer(otto, verb, "nowhere")
+        control.perform(otto, verb, "nowhere")
 
     assert not Conversation.objects.exists()
 
@@ -119,14 +119,14 @@ def test_a_reason_has_bounds_and_an_action_a_name(otto):
     with pytest.raises(Invalid) as long:
         control.pause(otto, "flood", "x" * 2001)
     with pytest.raises(Invalid) as odd:
-        control.steer(otto, "explode", "flood")
+        control.perform(otto, "explode", "flood")
 
     assert (long.value.field, odd.value.field) == ("reason", "action")
 
 
 def test_a_conversation_that_somebody_holds_is_handed_back_by_another_with_a_reason(people, otto):
     teamwork.say(otto)
-    steer(otto, "take_over")
+    perform(otto, "take_over")
 
     for reason in ("", " \n"):
         with pytest.raises(Invalid, match="user:otto took over"):
@@ -138,7 +138,7 @@ def test_a_conversation_that_somebody_holds_is_handed_back_by_another_with_a_rea
 
 def test_what_the_owner_says_to_the_conversation_asks_no_agent(people, otto):
     teamwork.say(otto)
-    steer(otto, "stop", "take_over")
+    perform(otto, "stop", "take_over")
 
     for by, to in ((otto, "chat:flood"), (people["admin"], "chat:flood"), (otto, "agent:Dialogue")):
         post_message.post(by, "flood", recipient=to, content="hi", client_id=f"{by}{to}")
@@ -179,7 +179,7 @@ def test_a_claim_from_outside_steers_nothing(otto, kind, principal):
 
 def test_rebuild_keeps_who_holds_it_and_why(otto):
     teamwork.say(otto)
-    steer(otto, "pause", "take_over")
+    perform(otto, "pause", "take_over")
     before = rows()
 
     list(rebuild())
@@ -197,7 +197,7 @@ def test_agents_of_other_processes_are_told_on_their_control_topic(otto):
         body = {"event": "message", "sender": sender, "recipient": "agent:Away", "content": "hi"}
         log.append([log.from_internal("flood", body, principals.token_principal("robot"))])
 
-    steer(otto, "take_over", reason="I know her")
+    perform(otto, "take_over", reason="I know her")
 
     posts = list(Post.objects.filter(topic__startswith="control:").order_by("topic").values_list("topic", flat=True))
     assert posts == ["control:Away", "control:Triage"]
@@ -220,7 +220,7 @@ def test_agents_inside_a_tool_or_known_by_an_import_alone_are_not_told(otto):
     log.append([unchecked("flood", imported, principals.import_principal("file"))])
     assert {"agent:Weather", "agent:Old", "agent:Older"} < set(Participant.objects.values_list("name", flat=True))
 
-    steer(otto, "pause")
+    perform(otto, "pause")
     assert not Post.objects.filter(topic__startswith="control:").exists()
     assert "control" not in list(Event.objects.values_list("kind", flat=True))
 
@@ -229,7 +229,7 @@ def test_agents_inside_a_tool_or_known_by_an_import_alone_are_not_told(otto):
     before = list(Participant.objects.order_by("name").values())
     list(rebuild())
     assert list(Participant.objects.order_by("name").values()) == before
-    steer(otto, "resume")
+    perform(otto, "resume")
     topics = Post.objects.filter(topic__startswith="control:").order_by("topic").values_list("topic", flat=True)
     assert list(topics) == ["control:Older", "control:Robot"]
 
@@ -237,16 +237,16 @@ def test_agents_inside_a_tool_or_known_by_an_import_alone_are_not_told(otto):
 def test_several_at_once_each_have_their_own_outcome(otto):
     for key in ("a", "b"):
         teamwork.say(otto, key)
-    steer(otto, "pause", key="b")
+    perform(otto, "pause", key="b")
 
-    outcomes = control.steer_each(otto, "pause", ["a", "b", "nowhere", "a"], "storm")
+    outcomes = control.perform_on_each(otto, "pause", ["a", "b", "nowhere", "a"], "storm")
 
     results = [(outcome.conversation, outcome.error.code if outcome.error else "") for outcome in outcomes]
     assert results == [("a", ""), ("b", "paused"), ("nowhere", "not_found")]
     assert Conversation.objects.get(key="a").state == "paused"
     for keys, action, field in (([], "pause", "conversations"), (["a"], "no", "action")):
         with pytest.raises(Invalid) as wrong:
-            control.steer_each(otto, action, keys)
+            control.perform_on_each(otto, action, keys)
         assert wrong.value.field == field
 
 

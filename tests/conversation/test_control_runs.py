@@ -7,7 +7,7 @@ from conversations.events import log
 from conversations.models import Approval, Event, Run, ToolCall
 from conversations.runs import claims
 from conversations.runs.approvals import decide
-from tests.conversation.test_control import events, steer
+from tests.conversation.test_control import events, perform
 from tests.support import held_run, teamwork
 from tests.support.claiming import served_agents
 
@@ -27,12 +27,12 @@ def otto(people):
 @pytest.mark.parametrize(("verb", "back"), [("pause", "resume"), ("take_over", "hand_back")])
 def test_what_is_said_meanwhile_waits_and_is_answered_in_order(otto, people, verb, back):
     teamwork.say(otto)
-    steer(people["admin"], verb)
+    perform(people["admin"], verb)
     for n in "23":
         teamwork.say(otto, content=f"words {n}", client_id=n)
     assert claims.claim("host:1", served_agents("Town Hall", "Dialogue"), at_most=5) == []
 
-    steer(people["admin"], back)
+    perform(people["admin"], back)
     answered = []
     while taken := claims.claim("host:1", served_agents("Town Hall", "Dialogue"), at_most=5):
         (claim,) = taken
@@ -45,12 +45,12 @@ def test_what_is_said_meanwhile_waits_and_is_answered_in_order(otto, people, ver
 
 def test_paused_and_held_are_independent(otto):
     teamwork.say(otto)
-    steer(otto, "pause", "take_over", "resume")
+    perform(otto, "pause", "take_over", "resume")
     assert claims.claim("host:1", served_agents("Town Hall", "Dialogue"), at_most=1) == []
-    steer(otto, "pause", "hand_back")
+    perform(otto, "pause", "hand_back")
     assert claims.claim("host:1", served_agents("Town Hall", "Dialogue"), at_most=1) == []
 
-    steer(otto, "resume")
+    perform(otto, "resume")
 
     assert len(claims.claim("host:1", served_agents("Town Hall", "Dialogue"), at_most=1)) == 1
 
@@ -59,10 +59,10 @@ def test_what_runs_is_asked_to_pause_until_it_is_neither_paused_nor_held(otto):
     teamwork.say(otto)
     claim = teamwork.claim()
 
-    steer(otto, "pause", "take_over", "resume")
+    perform(otto, "pause", "take_over", "resume")
     assert claims.renew([claim]) == {claim.run: "pause"}
 
-    steer(otto, "hand_back")
+    perform(otto, "hand_back")
     assert claims.renew([claim]) == {claim.run: ""}
 
 
@@ -74,12 +74,12 @@ def suspend(claim):
 def test_a_run_is_suspended_and_goes_on_with_its_state(otto, verb, back):
     teamwork.say(otto)
     claim = teamwork.claim()
-    steer(otto, verb)
+    perform(otto, verb)
     assert claims.renew([claim]) == {claim.run: "pause"}
     suspend(claim)
     assert (Run.objects.get().status, Run.objects.get().reason) == ("waiting", "pause")
 
-    steer(otto, back)
+    perform(otto, back)
 
     (again,) = claims.claim("host:2", served_agents("Town Hall", "Dialogue"), at_most=1)
     assert (again.run, again.attempt, again.state) == (claim.run, 2, "{}")
@@ -91,7 +91,7 @@ def test_a_pause_that_was_over_before_the_worker_let_go_leaves_nothing_waiting(o
     teamwork.say(otto)
     claim = teamwork.claim()
 
-    steer(otto, "pause", "resume")
+    perform(otto, "pause", "resume")
     suspend(claim)
 
     assert Run.objects.get().status == "queued"
@@ -100,11 +100,11 @@ def test_a_pause_that_was_over_before_the_worker_let_go_leaves_nothing_waiting(o
 
 def test_a_decision_is_kept_while_it_is_held_and_acted_on_after(people, otto):
     approval = teamwork.ask(otto)
-    steer(otto, "take_over")
+    perform(otto, "take_over")
 
     decide.decide(people["approver"], approval.id, "approve")
     assert claims.claim("host:1", served_agents("Town Hall", "Dialogue"), at_most=1) == []
-    steer(otto, "hand_back")
+    perform(otto, "hand_back")
 
     assert len(claims.claim("host:1", served_agents("Town Hall", "Dialogue"), at_most=1)) == 1
 
@@ -112,7 +112,7 @@ def test_a_decision_is_kept_while_it_is_held_and_acted_on_after(people, otto):
 def test_a_question_still_waits_after_a_pause(otto):
     approval = teamwork.ask(otto)
 
-    steer(otto, "pause", "resume")
+    perform(otto, "pause", "resume")
 
     assert Run.objects.get().status == "waiting"
     assert Approval.objects.open().get() == approval
@@ -124,7 +124,7 @@ def test_what_runs_is_asked_and_what_is_queued_ends_at_once(otto, verb):
     claim = teamwork.claim()
     teamwork.say(otto, content="more", client_id="2")
 
-    steer(otto, verb)
+    perform(otto, verb)
 
     assert claims.renew([claim]) == {claim.run: verb}
     assert [run.status for run in Run.objects.order_by("queued_seq")] == ["running", "cancelled"]
@@ -135,9 +135,9 @@ def test_an_abort_goes_before_a_stop_and_never_the_other_way(otto):
     teamwork.say(otto)
     claim = teamwork.claim()
 
-    steer(otto, "stop", "abort")
+    perform(otto, "stop", "abort")
     with pytest.raises(TooLate):
-        steer(otto, "stop")
+        perform(otto, "stop")
 
     assert claims.renew([claim]) == {claim.run: "abort"}
 
@@ -145,7 +145,7 @@ def test_an_abort_goes_before_a_stop_and_never_the_other_way(otto):
 def test_a_question_is_withdrawn_by_a_stop(otto):
     approval = teamwork.ask(otto)
 
-    steer(otto, "stop")
+    perform(otto, "stop")
 
     approval.refresh_from_db()
     assert (approval.status, approval.decided_by, ToolCall.objects.get().status) == (
@@ -159,7 +159,7 @@ def test_a_question_is_withdrawn_by_a_stop(otto):
 def test_a_run_that_was_asked_to_end_while_its_worker_let_go_of_it_ends(otto, let_go):
     teamwork.say(otto)
     claim = teamwork.claim()
-    steer(otto, "stop")
+    perform(otto, "stop")
 
     if let_go == "suspend":
         claims.suspend(claim, "approval", **teamwork.SEALED)

@@ -77,28 +77,28 @@ def with_a_view(do: Callable[[Who, int], Any]) -> Callable[[People], Deed]:
     return begin
 
 
-def steering(verb: str, *before: str, is_running: bool = False) -> Callable[[People], Deed]:
+def controlling(verb: str, *before: str, is_running: bool = False) -> Callable[[People], Deed]:
     def begin(all_: People) -> Deed:
         teamwork.say(all_["operator"])
         if is_running:
             teamwork.claim()
         for verb_before in before:
-            control.steer(all_["operator"], verb_before, "flood")
+            control.perform(all_["operator"], verb_before, "flood")
         return lambda by: getattr(control, verb)(by, "flood", "because")
 
     return begin
 
 
-def steering_by_name(all_: People) -> Deed:
+def controlling_by_name(all_: People) -> Deed:
     teamwork.say(all_["operator"])
-    return lambda by: control.steer(by, "pause", "flood")
+    return lambda by: control.perform(by, "pause", "flood")
 
 
-def steering_each(all_: People) -> Deed:
+def controlling_each(all_: People) -> Deed:
     teamwork.say(all_["operator"])
 
     def each(by: Who) -> None:
-        (outcome,) = control.steer_each(by, "pause", ["flood"])
+        (outcome,) = control.perform_on_each(by, "pause", ["flood"])
         if outcome.error is not None:
             raise outcome.error
 

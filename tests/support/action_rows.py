@@ -35,6 +35,9 @@ from tests.support.action_beginnings import (
     answering,
     approving_always,
     cancelling,
+    controlling,
+    controlling_by_name,
+    controlling_each,
     deactivated,
     deciding,
     deciding_each,
@@ -49,9 +52,6 @@ from tests.support.action_beginnings import (
     responding,
     running_again,
     speaking,
-    steering,
-    steering_by_name,
-    steering_each,
     stopping,
     unshelving,
     with_a_budget,
@@ -103,27 +103,27 @@ ROWS: dict[str, Row] = {
         f"- {NO_CONVERSATION}", f"- {AGAIN}", verb="export_audit",
     ),
     "annotate.annotate": Row(annotating, "annotate", annotate.KIND, f"- {AGAIN}; its client id says which"),
-    "control.pause": Row(steering("pause"), "control", "conversation.paused", BY_FIRST.format("paused it")),
+    "control.pause": Row(controlling("pause"), "control", "conversation.paused", BY_FIRST.format("paused it")),
     "control.resume": Row(
-        steering("resume", "pause"), "control", "conversation.resumed", BY_FIRST.format("resumed it")
+        controlling("resume", "pause"), "control", "conversation.resumed", BY_FIRST.format("resumed it")
     ),
     "control.take_over": Row(
-        steering("take_over"), "control", "conversation.taken_over", BY_FIRST.format("took over")
+        controlling("take_over"), "control", "conversation.taken_over", BY_FIRST.format("took over")
     ),
     "control.hand_back": Row(
-        steering("hand_back", "take_over"), "control", "conversation.handed_back", BY_FIRST.format("handed back")
+        controlling("hand_back", "take_over"), "control", "conversation.handed_back", BY_FIRST.format("handed back")
     ),
     "control.stop": Row(
-        steering("stop", is_running=True), "control", "run.stopping", BY_FIRST.format("stopped it")
+        controlling("stop", is_running=True), "control", "run.stopping", BY_FIRST.format("stopped it")
     ),
     "control.abort": Row(
-        steering("abort", is_running=True), "control", "run.stopping", BY_FIRST.format("stopped it")
+        controlling("abort", is_running=True), "control", "run.stopping", BY_FIRST.format("stopped it")
     ),
-    "control.steer": Row(
-        steering_by_name, "control", "conversation.paused", BY_FIRST.format("paused it"), verb="pause"
+    "control.perform": Row(
+        controlling_by_name, "control", "conversation.paused", BY_FIRST.format("paused it"), verb="pause"
     ),
-    "control.steer_each": Row(
-        steering_each, "control", "conversation.paused", BY_FIRST.format("paused it"), verb="pause"
+    "control.perform_on_each": Row(
+        controlling_each, "control", "conversation.paused", BY_FIRST.format("paused it"), verb="pause"
     ),
     "fork.fork": Row(forking, "control", "conversation.forked", f"- {AGAIN}; its client id says which"),
     "fork.rerun": Row(rerunning, "control", "run.queued", f"- {AGAIN}; its client id says which", verb="fork"),

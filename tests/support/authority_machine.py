@@ -232,7 +232,7 @@ class Authority(AuthorityActs):
     def someone_steers(self, role: str, action: str, key: str) -> None:
         """Steer; a viewer and an approver may not."""
         try:
-            control.steer(self.people[role], action, key, "because")
+            control.perform(self.people[role], action, key, "because")
         except SwitchboardError:
             return
         assert role in ("operator", "admin")

@@ -126,8 +126,8 @@ def _cancel(run: str) -> None:
     stop_and_rerun.cancel_run(_user("otto"), run)
 
 
-def _steer(verb: str, key: str) -> None:
-    control.steer(_user("otto"), verb, key)
+def _control(verb: str, key: str) -> None:
+    control.perform(_user("otto"), verb, key)
 
 
 def _expire(approval: str) -> bool:
@@ -157,7 +157,7 @@ DEEDS: dict[str, Callable[..., Any]] = {
     "say": _say,
     "decide": _decide,
     "cancel": _cancel,
-    "steer": _steer,
+    "control": _control,
     "expire": _expire,
     "lose": _lose,
     "regain": _regain,

@@ -1,4 +1,4 @@
-"""Who steers a conversation (law I): paused or not, and independently whether a person holds it.
+"""Who controls a conversation (law I): paused or not, and independently whether a person holds it.
 
 | event, by a person or the system | state | owner |
 |---|---|---|

@@ -99,7 +99,7 @@ def user_message(changes: RowChanges, head: ConversationHead, event: EventFacts)
 
 def control(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
     """Note who takes part; nobody is let in."""
-    add_participants(changes, head, event, lets_in=False)  # whoever takes part is steered
+    add_participants(changes, head, event, lets_in=False)  # participants receive control actions
 
 
 def opened(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:

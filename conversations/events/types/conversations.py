@@ -1,4 +1,4 @@
-"""How conversations begin, and how people steer them (§3.1)."""
+"""How conversations begin, and how people control them (§3.1)."""
 
 from typing import Literal
 
@@ -67,7 +67,7 @@ class HandlerChanged(RunEvent):
 
 
 @event_type(
-    Row(view="steered", glyph="pause", words="paused: agents finish their turn and wait"),
+    Row(view="control_action", glyph="pause", words="paused: agents finish their turn and wait"),
     fold=control.paused, authority=PEOPLE, author="principal",
     level="chat", lane=Lane("paused", "reason"), done_verb="paused it",
 )  # fmt: skip
@@ -78,7 +78,7 @@ class Paused(_ControlEvent):
 
 
 @event_type(
-    Row(view="steered", glyph="play", words="resumed: agents continue"),
+    Row(view="control_action", glyph="play", words="resumed: agents continue"),
     fold=control.resumed, authority=PEOPLE, author="principal",
     level="chat", lane=Lane("resumed", "reason"), done_verb="resumed it",
     traits={"wakes_worker"},
@@ -90,7 +90,7 @@ class Resumed(_ControlEvent):
 
 
 @event_type(
-    Row(view="steered", glyph="hand", words="took over, agents paused"),
+    Row(view="control_action", glyph="hand", words="took over, agents paused"),
     fold=control.taken_over, authority=PEOPLE, author="principal",
     level="chat", lane=Lane("took over", "reason"), done_verb="took over",
 )  # fmt: skip
@@ -101,7 +101,7 @@ class TakenOver(_ControlEvent):
 
 
 @event_type(
-    Row(view="steered", glyph="agent", words="handed control back to the agents"),
+    Row(view="control_action", glyph="agent", words="handed control back to the agents"),
     fold=control.handed_back, authority=PEOPLE, author="principal", level="chat", lane=Lane("handed back", "reason"),
     done_verb="handed back", traits={"wakes_worker"},
 )  # fmt: skip

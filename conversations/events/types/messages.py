@@ -19,7 +19,7 @@ class ChatMessage(Envelope):
 
 @event_type(Row(view="control"), fold=messages.control, level="steps", lane=Lane("control"), traits={"copied"})
 class ControlMessage(Envelope):
-    """An envelope that steers."""
+    """An envelope with a control action."""
 
     event: Literal["control"] = "control"
 

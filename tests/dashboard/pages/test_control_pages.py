@@ -167,7 +167,7 @@ def test_what_waits_for_an_answer_is_counted(browsers, otto):
 def test_how_it_was_steered_stands_in_the_transcript(browsers, otto):
     teamwork.say(otto)
     for verb in ("pause", "resume", "take_over", "hand_back", "stop"):
-        control.steer(otto, verb, "flood", "the <i>dam</i>")
+        control.perform(otto, verb, "flood", "the <i>dam</i>")
 
     page = browsers["viewer"].get("/conversations/flood/").content.decode()
 

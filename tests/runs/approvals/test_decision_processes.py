@@ -82,8 +82,8 @@ def test_of_eight_processes_one_decides_ten_thousand_times(crowd, ground, record
 ORDERS = {
     "reject": lambda ask, run, key: [("decide", {"by": "ada", "approval": ask, "decision": "reject"})],
     "cancel": lambda ask, run, key: [("cancel", {"run": run})],
-    "stop": lambda ask, run, key: [("steer", {"verb": "stop", "key": key})],
-    "abort": lambda ask, run, key: [("steer", {"verb": "abort", "key": key})],
+    "stop": lambda ask, run, key: [("control", {"verb": "stop", "key": key})],
+    "abort": lambda ask, run, key: [("control", {"verb": "abort", "key": key})],
     "expiry": lambda ask, run, key: [("expire", {"approval": ask})],
     "lost right": lambda ask, run, key: [("lose", {"name": "april"})],
 }
