@@ -14,7 +14,7 @@ from agents.tool_context import ToolContext
 from agents_app.approval_gate import gate
 from agents_app.approval_gate.gate import Decision, Refusal
 from agents_app.model_providers.unique_call_ids import original
-from agents_app.open_responses.request_tools import is_external
+from agents_app.open_responses.request_tools import is_client_tool
 from agents_app.recorded_values import mask_json_text, truncate_fields
 from agents_app.run_scope import RunnerLane, current_lane, current_parent_call
 from agents_app.teams.served_team import ServedTeam
@@ -112,7 +112,7 @@ def apply_to_state(state: RunState[Any, Any], calls: CallIdMap, decided: dict[st
     """Tell the SDK's state what was decided. Raises Incompatible when a call in it was never asked about."""
     seen_ids: set[str] = set()
     for item in reversed(state.get_interruptions()):  # the newest requests are theirs, in their order
-        if is_external(item):
+        if is_client_tool(item):
             continue  # its client's to answer, and nobody's here to decide
         our_id = calls.find_requested(
             item.call_id or "", _name(item), recorded_digests(item.arguments or ""),

@@ -16,7 +16,7 @@ from conversations.core.database_clock import database_now
 from conversations.core.errors import Fenced
 from conversations.core.ids import new_id
 from conversations.events import log, payload
-from conversations.events.response_ids import EXTERNAL
+from conversations.events.response_ids import CLIENT_ORIGIN
 from conversations.models import Conversation, Run, ToolCall
 from conversations.runs.claims import Body, Claim
 
@@ -30,7 +30,7 @@ def called_bodies(items: Iterable[ToolApprovalItem], calls: CallIdMap, turn: int
         body |= {"tool_call": calls.new(item.call_id or ""), "name": item.name} | arguments(sent)
         if (tool := tool_of(item)) is not None:
             body |= identity.layers(tool)
-        bodies.append(body | {"origin": EXTERNAL})
+        bodies.append(body | {"origin": CLIENT_ORIGIN})
     return bodies
 
 
@@ -63,7 +63,7 @@ def close(claim: Claim, request: RunRequest, chain: Sequence[ChainLink]) -> None
 
 def _open(runs: Sequence[str], outputs: Sequence[Item]) -> QuerySet[ToolCall]:
     ids = {_call_id(item) for item in outputs}
-    return ToolCall.objects.filter(run__in=runs, origin=EXTERNAL, status="called", call_id__in=ids)
+    return ToolCall.objects.filter(run__in=runs, origin=CLIENT_ORIGIN, status="called", call_id__in=ids)
 
 
 def _call_id(item: Item) -> str:

@@ -10,7 +10,7 @@ from agents_app.open_responses import client_tool_calls, history, model_items
 from agents_app.open_responses.request import Item, RunRequest, Unfit
 from agents_app.open_responses.response_builder import Spoken
 from conversations.conversation.compaction import text_of
-from conversations.events.response_ids import EXTERNAL
+from conversations.events.response_ids import CLIENT_ORIGIN
 from conversations.models import Event, ToolCall
 from conversations.runs.claims import Claim
 
@@ -65,7 +65,7 @@ def _spoken(claim: Claim) -> dict[int, Spoken]:
 def _call_count(claim: Claim) -> int:
     """Count calls as they are limited: those, too, that a person was asked about or that a policy refused, which have
     not started."""
-    calls = ToolCall.objects.filter(run=claim.run).exclude(origin=EXTERNAL)
+    calls = ToolCall.objects.filter(run=claim.run).exclude(origin=CLIENT_ORIGIN)
     events = Event.objects.filter(conversation__key=claim.conversation, seq__in=calls.values("called_seq"))
     return sum(not json.loads(body).get("parent_call") for body in events.values_list("body", flat=True))
 

@@ -18,19 +18,19 @@ from agents_app.run_scope import current_scope
 from agents_app.teams.definition import Effect, Team
 from agents_app.tools.identity import MARK
 from conversations.core.errors import Fenced
-from conversations.events.response_ids import EXTERNAL
+from conversations.events.response_ids import CLIENT_ORIGIN
 
 HOSTED = "hosted"
 NOTHING: Item = {"type": "object", "properties": {}}
 
 
-class External(FunctionTool):
+class ClientTool(FunctionTool):
     """A tool of the client's. It always requires an approval that nobody gives, so a call of it stops the run after the
     calls beside it, and before a handoff beside it; the call is the answer."""
 
     def __post_init__(self) -> None:
         super().__post_init__()  # type: ignore[no-untyped-call]  # the SDK's has no annotation
-        setattr(self, MARK, EXTERNAL)
+        setattr(self, MARK, CLIENT_ORIGIN)
 
 
 class Hosted(NamedTuple):
@@ -59,29 +59,29 @@ def tools_of(request: RunRequest, hosted: Mapping[str, Hosted], own: Collection[
         if name in hosted:
             tools[name] = hosted[name].tool
         elif spec.get("type") == "function" and name not in request.hosted:
-            tools[name] = external(name, spec)
+            tools[name] = client_tool(name, spec)
         elif name not in own:
             raise Unfit("invalid_request", f"The team that hosts {name} is not served by the worker of this agent.")
     return tools
 
 
-def external(name: str, spec: Item) -> External:
+def client_tool(name: str, spec: Item) -> ClientTool:
     """Return a tool of the client's. Its schema goes to the model unchanged, or, if it says `strict`, made strict."""
     fields: dict[str, Any] = {"name": name, "description": str(spec.get("description") or "")}
     fields |= {"on_invoke_tool": _never, "needs_approval": True}
     schema = spec.get("parameters")
     fields["params_json_schema"] = schema if isinstance(schema, dict) and schema else dict(NOTHING)
     try:
-        return External(**fields, strict_json_schema=spec.get("strict") is True)
+        return ClientTool(**fields, strict_json_schema=spec.get("strict") is True)
     except UserError:  # a schema that cannot be strict is offered as one that is not
-        return External(**fields, strict_json_schema=False)
+        return ClientTool(**fields, strict_json_schema=False)
 
 
-def is_external(item: ToolApprovalItem) -> bool:
+def is_client_tool(item: ToolApprovalItem) -> bool:
     """Return whether a call that stopped the run is for the client to answer."""
     name = item.qualified_name or item.name
     tools = (tool for tool in item.agent.tools if isinstance(tool, FunctionTool))
-    return isinstance(next((tool for tool in tools if tool.qualified_name == name), None), External)
+    return isinstance(next((tool for tool in tools if tool.qualified_name == name), None), ClientTool)
 
 
 def outspoken(tool: FunctionTool) -> FunctionTool:

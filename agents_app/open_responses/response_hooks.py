@@ -7,7 +7,7 @@ from agents import Agent, ModelResponse
 from openai.types.responses import ResponseFunctionToolCall
 
 from agents_app.open_responses.request import Limited, Unfit
-from agents_app.open_responses.request_tools import External
+from agents_app.open_responses.request_tools import ClientTool
 from agents_app.open_responses.response_builder import ResponseBuilder
 from agents_app.run_scope import current_scope
 from agents_app.teams.served_team import handoff_name
@@ -67,7 +67,7 @@ class ResponseHooks(RecordingHooks):
     def _limit(self, agent: Agent[Any], calls: list[ResponseFunctionToolCall]) -> None:
         if calls and self._answer.cut:
             raise Limited(self._answer.cut, "the model's answer was cut off in the middle of a call")
-        here = {tool.name for tool in agent.tools if isinstance(tool, External)}
+        here = {tool.name for tool in agent.tools if isinstance(tool, ClientTool)}
         here |= set(map(handoff_name, agent.handoffs))
         self._call_count += sum(call.name not in here for call in calls)
         most = self._answer.request.most_calls

@@ -15,7 +15,7 @@ from agents_app.open_responses import client_tool_calls, openai_parameters
 from agents_app.open_responses.preparation import Prepared, prepare
 from agents_app.open_responses.request import Item, Limited, RunRequest, Unfit
 from agents_app.open_responses.request_team import team_for
-from agents_app.open_responses.request_tools import Hosted, is_external
+from agents_app.open_responses.request_tools import Hosted, is_client_tool
 from agents_app.open_responses.response_builder import ResponseBuilder
 from agents_app.open_responses.response_hooks import ResponseHooks
 from agents_app.teams.definition import PLAIN_TEAM
@@ -77,11 +77,11 @@ class ResponseRun:
 
     def to_ask(self, stopped: Sequence[ToolApprovalItem]) -> list[ToolApprovalItem]:
         """Return those calls that stopped the run which a person decides about."""
-        return [item for item in stopped if not is_external(item)]
+        return [item for item in stopped if not is_client_tool(item)]
 
     def called(self, stopped: Sequence[ToolApprovalItem], calls: CallIdMap, turn: int) -> list[Body]:
         """Add the calls for the client; return their events."""
-        own = [item for item in stopped if is_external(item)]
+        own = [item for item in stopped if is_client_tool(item)]
         self.answer.call(turn, own)
         return client_tool_calls.called_bodies(own, calls, turn)
 

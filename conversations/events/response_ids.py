@@ -14,7 +14,7 @@ import msgspec
 from conversations.core.ids import new_id, text_digest
 
 _RESPONSE_ID = re.compile(r"resp_[0-9a-f]{32}")
-EXTERNAL = "external"  # the origin of a call that is the client's to answer
+CLIENT_ORIGIN = "external"  # the origin of a call that is the client's to answer
 CONTINUABLE = ("completed", "incomplete")  # statuses of a response that another may follow
 DELETED = "deleted"  # the status of one that is reached by its id no more
 PLAIN_TEAM, PLAIN_MODEL = "Plain models", "Plain model"  # the Agent row that stands for models without an agent

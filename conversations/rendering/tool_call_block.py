@@ -9,7 +9,7 @@ from markupsafe import Markup
 from conversations.core import hidden_characters, principals
 from conversations.events import recorded_arguments, registry
 from conversations.events.log.records import LEFT, CallEvents, Stored
-from conversations.events.response_ids import EXTERNAL
+from conversations.events.response_ids import CLIENT_ORIGIN
 from conversations.rendering import (
     approval_block,
     event_rows,
@@ -112,7 +112,7 @@ def brief(call: CallEvents) -> Brief:
     """Return a call in short form, for a place that links to its block."""
     called, finished = event_rows.parse_event(call.called), _parsed(call.finished)
     is_ours = principals.is_ours(call.called.principal) and call.called.run is not None
-    is_awaited = is_ours and called.payload.origin == EXTERNAL and call.status == "called"
+    is_awaited = is_ours and called.payload.origin == CLIENT_ORIGIN and call.status == "called"
     raw = finished and (finished.payload.error or finished.payload.output or finished.payload.result_summary)
     return Brief(
         name=_name(called, finished)[:PREVIEW],
@@ -141,7 +141,7 @@ def _parts(call: CallEvents, group: str | None, address: str) -> tuple[event_row
     finished, request = _parsed(call.finished), _parsed(call.approval_request)
     approval = approval_block.of_call(call, request) if request else None
     is_ours = principals.is_ours(call.called.principal) and call.called.run is not None
-    is_clients = is_ours and called.payload.origin == EXTERNAL
+    is_clients = is_ours and called.payload.origin == CLIENT_ORIGIN
     is_awaited = is_clients and call.status == "called"
     state = "waiting" if is_awaited else STATES.get(call.status, "unknown")
     level = "chat" if call.status in LOUD else "steps"

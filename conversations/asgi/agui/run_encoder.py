@@ -302,7 +302,7 @@ def _output(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
 def _tool_step(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
     if fields.origin == BUDGET:
         return []
-    if fields.origin == response_ids.EXTERNAL and fields.status is None and fields.tool_call:
+    if fields.origin == response_ids.CLIENT_ORIGIN and fields.status is None and fields.tool_call:
         encoder._front_end_calls.append(fields)
         return []
     made = encoder._call(fields)

@@ -348,7 +348,7 @@ def _read(event: Stored) -> SpokenFields:
 def _is_beside_the_end(event: Stored) -> bool:
     """Return whether an event may stand between the last output and the stored answer."""
     is_step = event.kind == "tool_step"
-    return event.kind == "model.turn" or (is_step and _read(event).origin == response_ids.EXTERNAL)
+    return event.kind == "model.turn" or (is_step and _read(event).origin == response_ids.CLIENT_ORIGIN)
 
 
 def _pieces(text: str, lengths: Sequence[int] | None) -> Sequence[str]:

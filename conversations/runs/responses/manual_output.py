@@ -20,7 +20,7 @@ from conversations.core.principals import SYSTEM, Principal
 from conversations.events import log
 from conversations.events.recorded_call_ids import call_id_of
 from conversations.events.redacted_events import has_redacted
-from conversations.events.response_ids import CONTINUABLE, EXTERNAL, Json, new_response_id
+from conversations.events.response_ids import CLIENT_ORIGIN, CONTINUABLE, Json, new_response_id
 from conversations.models import Conversation, Event, Response, Run, ToolCall
 from conversations.runs.claims import Body
 from conversations.runs.responses.create import is_continued
@@ -59,7 +59,7 @@ def answer_call(by: Who, call: str, output: str, *, reason: str = "") -> str | N
 
 def _open(call: ToolCall) -> Response:
     """Return the response in which a call waits for its client. Raises Conflict if it does not wait."""
-    if call.origin != EXTERNAL or call.run is None:
+    if call.origin != CLIENT_ORIGIN or call.run is None:
         raise Conflict("this call does not run on a client", code="not_waiting")
     if call.status != "called":
         raise _answered(call)
@@ -122,7 +122,7 @@ def _outputs(earlier: Response) -> list[Json]:
 
 
 def _calls(response: Response) -> Any:  # a queryset; its generic form names Django's own
-    return ToolCall.objects.filter(run=response.run, origin=EXTERNAL)
+    return ToolCall.objects.filter(run=response.run, origin=CLIENT_ORIGIN)
 
 
 def _body(response: Response, seq: int) -> str:

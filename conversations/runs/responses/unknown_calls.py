@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from django.db import connection
 
 from conversations.events.log.sql import marks
-from conversations.events.response_ids import EXTERNAL, Json
+from conversations.events.response_ids import CLIENT_ORIGIN, Json
 from conversations.runs.responses import response_chain
 from conversations.runs.responses.response_chain import CHAIN, MAX_LINKS
 
@@ -32,7 +32,7 @@ def first_unknown(items: Sequence[Json], earlier: str | None) -> int | None:
 
 def _open_calls(earlier: str, outputs: Sequence[str]) -> Counter[str]:
     with connection.cursor() as cursor:
-        cursor.execute(_OPEN.format(marks=marks(len(outputs))), [earlier, MAX_LINKS, EXTERNAL, *outputs])
+        cursor.execute(_OPEN.format(marks=marks(len(outputs))), [earlier, MAX_LINKS, CLIENT_ORIGIN, *outputs])
         return Counter(row[0] for row in cursor.fetchall())
 
 

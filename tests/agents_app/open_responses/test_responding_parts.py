@@ -112,10 +112,10 @@ def test_a_redacted_request_is_empty_and_not_an_error():
 def test_a_schema_goes_to_the_model_as_it_came_and_strict_where_it_can_be():
     open_schema = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": True}
 
-    plain = request_tools.external("f", {"parameters": open_schema})
-    strict = request_tools.external("f", {"parameters": {"type": "object", "properties": {}}, "strict": True})
-    impossible = request_tools.external("f", {"parameters": open_schema, "strict": True})
-    none = request_tools.external("f", {"parameters": None})
+    plain = request_tools.client_tool("f", {"parameters": open_schema})
+    strict = request_tools.client_tool("f", {"parameters": {"type": "object", "properties": {}}, "strict": True})
+    impossible = request_tools.client_tool("f", {"parameters": open_schema, "strict": True})
+    none = request_tools.client_tool("f", {"parameters": None})
 
     assert (plain.params_json_schema, plain.strict_json_schema) == (open_schema, False)
     assert strict.params_json_schema["additionalProperties"] is False
