@@ -335,7 +335,7 @@ class Config(BaseModel):
 
     @cached_property
     def agui_allow_list(self) -> AllowList:
-        """Where agents elsewhere may be although it is not public."""
+        """Where remote agents may be although it is not public."""
         return AllowList.of(parts_of(self.agui_hosts))
 
     @property

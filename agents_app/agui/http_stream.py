@@ -18,7 +18,7 @@ MAX_REASON = 2000  # bytes of an answer that refuses
 
 
 class RemoteFailed(Exception):
-    """The agent elsewhere could not be asked, or did not answer as it should; the words are for people."""
+    """The remote agent could not be asked, or did not answer as it should; the words are for people."""
 
 
 class _Head:

@@ -1,4 +1,4 @@
-"""What an agent elsewhere tells of its tools, steps and state, as claims in the record (law I). Sync."""
+"""What a remote agent tells of its tools, steps and state, as claims in the record (law I). Sync."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent elsewhere as a model of the SDK: each of its runs is one answer. What it says is streamed as it comes; where
+"""A remote agent as a model of the SDK: each of its runs is one answer. What it says is streamed as it comes; where
 it is interrupted, the answer calls `remote_action`, which waits for a person; the next answer goes on from there."""
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class RemoteModel(Model):
-    """Speaks for one agent elsewhere. It keeps nothing between answers, so one serves any number of runs."""
+    """Speaks for one remote agent. It keeps nothing between answers, so one serves any number of runs."""
 
     def __init__(self, remote: RemoteAgent, allowed: AllowList, *, silence_s: float, most_bytes: int) -> None:
         self.remote, self.model = remote, f"AG-UI: {remote.url.partition('?')[0]}"[:200]

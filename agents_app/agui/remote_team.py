@@ -1,4 +1,4 @@
-"""The teams of the agents elsewhere: of those in the setting, made when a worker starts, and of those that admins
+"""The teams of the remote agents: of those in the setting, made when a worker starts, and of those that admins
 registered, rebuilt when these change. Only where there are some."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an agent elsewhere is sent: what was said as a run's messages, and decisions as answers to its interrupts."""
+"""What a remote agent is sent: what was said as a run's messages, and decisions as answers to its interrupts."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Worker:
         self.served_teams = [
             ServedTeam(team, config, self._provider) for team in (*teams, plain_model_team.team_of(hosted))
         ]
-        self._elsewhere: list[RemoteAgent] = []  # that admins registered, as far as it is served here
+        self._remote_agents: list[RemoteAgent] = []  # that admins registered, as far as it is served here
         self._threads = DatabaseThreads("runs")
         self._lease_thread = DatabaseThreads("leases")  # waits for nothing that runs do
         self._renewed = asyncio.Event()
@@ -238,17 +238,17 @@ class Worker:
                 if entry := self._active_runs.get(run):
                     entry[0].request_stop(level)
 
-    async def _serve_elsewhere(self) -> None:
+    async def _serve_remote_agents(self) -> None:
         """Serve the remote agents that admins have registered. A run that has already started is not affected."""
         others = [served for served in self.served_teams if served.team.name != registration.TEAM]
         names = {agent.name for served in others for agent in served.team.agents}
         remotes = [remote for remote in await self._do(registration.registered_now) if remote.name not in names]
-        if remotes != self._elsewhere:
-            registered = await self._do(self._register_elsewhere, remotes)
-            self.served_teams, self._elsewhere = [*others, *registered], remotes
+        if remotes != self._remote_agents:
+            registered = await self._do(self._register_remote_agents, remotes)
+            self.served_teams, self._remote_agents = [*others, *registered], remotes
             self._news.set()
 
-    def _register_elsewhere(self, remotes: Sequence[RemoteAgent]) -> list[ServedTeam]:
+    def _register_remote_agents(self, remotes: Sequence[RemoteAgent]) -> list[ServedTeam]:
         """Create their team and write its rows. Sync: the protocol's package is imported with the first one."""
         registration.delete_rows_of_removed()
         if not remotes:
@@ -260,7 +260,7 @@ class Worker:
         return served_teams
 
     async def _beat(self) -> None:
-        await self._serve_elsewhere()
+        await self._serve_remote_agents()
         await self._do(self._pulse.beat)
         await self._do(agent_registry.renew, self.served_teams)
         await asyncio.sleep(BEAT_EVERY)

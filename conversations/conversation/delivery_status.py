@@ -123,7 +123,7 @@ def statuses_for(conversation: Conversation, seqs: Collection[int]) -> dict[int,
         if run is None and message.seq <= (conversation.forked_at or 0):
             continue  # a copy: it was sent in the conversation that this one was forked from
         if run is None:
-            statuses[message.seq] = _elsewhere(conversation, message, posts.get(message.seq, False))
+            statuses[message.seq] = _by_external_agent(conversation, message, posts.get(message.seq, False))
         elif run.status == "queued":
             if run.agent not in reasons:
                 reasons[run.agent] = _hindrance(conversation, run.agent)
@@ -246,7 +246,7 @@ def _delivered(message: SentMessage, run: Run, delivery: Delivery, answer: int) 
     return replace(taken, words=f"{step}, {taken.words[:1].lower()}{taken.words[1:]}")
 
 
-def _elsewhere(conversation: Conversation, message: SentMessage, posted: bool | None) -> DeliveryStatus:
+def _by_external_agent(conversation: Conversation, message: SentMessage, posted: bool | None) -> DeliveryStatus:
     """Return the status without a run of ours: an external agent may have started on it or answered it."""
     if message.recipient.startswith("agent:"):
         signs = _first_signs(conversation, message)

@@ -36,7 +36,7 @@ class Principal:
 
 SYSTEM = Principal("system")
 REDIS = Principal("bus", "redis")  # whoever wrote there: drawn as unverified
-AGUI = Principal("bus", "agui")  # what an agent elsewhere, asked by us, tells of itself
+AGUI = Principal("bus", "agui")  # what a remote agent, asked by us, tells of itself
 
 
 def user_principal(username: str) -> Principal:

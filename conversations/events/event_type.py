@@ -47,7 +47,7 @@ Trait = Literal[
     "shown_under_event",
     "outlined",  # a line of the outline beside a transcript
     "no_activity",  # the conversation keeps its place in the list that is sorted by last activity
-    "unsigned",  # agents elsewhere may stream it without their name
+    "unsigned",  # external agents may stream it without their name
 ]
 
 

@@ -1,4 +1,4 @@
-"""External agents that speak AG-UI, as an admin registered them here. Workers serve them as the team AG-UI."""
+"""Remote agents that speak AG-UI, as an admin registered them here. Workers serve them as the team AG-UI."""
 
 from django.db import models
 

@@ -5,7 +5,7 @@ from django.db.models import Q
 
 from conversations.models.conversation import Conversation
 
-EXTERNAL = "external"  # the kind that stands for an agent elsewhere, which waits for a decision
+EXTERNAL = "external"  # the kind that stands for an external agent, which waits for a decision
 LIVE = ("running", "waiting")
 UNFINISHED = ("queued", *LIVE)
 BEGUN = Q(status__in=LIVE) | Q(status="queued", attempt__gt=0)  # what it knows is in its saved state, or in a worker

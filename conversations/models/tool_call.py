@@ -8,7 +8,7 @@ from conversations.models.conversation import Conversation
 
 NEWEST_FIRST = ("-started_at", "-conversation", "-called_seq")  # the order of every list: unique, and by the index
 PLACE = ["started_at", "conversation", "called_seq"]
-RUN = Coalesce("run", Value(""))  # empty for foreign calls
+RUN = Coalesce("run", Value(""))  # empty for calls of external agents
 FAILED, STOPPED = ("failed", "timeout", "unknown"), ("rejected", "blocked")  # statuses
 LOWEST, HIGHEST = 4, 24  # classes
 
@@ -88,7 +88,7 @@ class ToolCall(models.Model):
                 fields=["conversation", "finished_seq"], name="call_by_end", condition=Q(finished_seq__isnull=False)
             ),
             # For the fold: the oldest open call of a kind, and the last use of a call id, are one entry each.
-            # Foreign calls have no run, and an index is not asked for what is null: hence the expression.
+            # Calls of external agents have no run, and an index is not asked for what is null: hence the expression.
             models.Index(
                 "conversation",
                 "call_id",

@@ -69,8 +69,8 @@ class ControlPanel:
     erased_id: str
 
 
-LOOKED_AT = 20  # events, the newest, that are searched for one by an agent elsewhere
-ACTIVE_FOR = 30  # seconds after its last event for which an agent elsewhere is called active; it tells of no run
+LOOKED_AT = 20  # events, the newest, that are searched for one by an external agent
+ACTIVE_FOR = 30  # seconds after its last event for which an external agent is called active; it tells of no run
 
 PAUSE = ControlButton("pause", "Pause", "pause", "p")
 RESUME = ControlButton("resume", "Resume", "play", "p")
@@ -91,7 +91,7 @@ def panel_of(request: HttpRequest, conversation: Conversation) -> ControlPanel:
     """Return the panel of a conversation, with the verbs this reader may use."""
     columns = ("id", "kind", "parent_call", "status", "reason", "agent", "stop", "queued_seq")
     unfinished = Run.objects.filter(conversation=conversation, status__in=UNFINISHED).order_by("queued_seq")
-    all_runs = list(unfinished.only(*columns))  # of replays and of agents elsewhere too: they ask as well
+    all_runs = list(unfinished.only(*columns))  # of replays and of external agents too: they ask as well
     runs = [run for run in all_runs if run.kind == "agent" and run.parent_call is None]
     me = str(permissions.principal_of(request.user))
     alarms = stuck_detection.stuck_runs([conversation.pk]) if any(run.status == "running" for run in runs) else {}

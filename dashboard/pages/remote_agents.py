@@ -1,4 +1,4 @@
-"""External agents that speak AG-UI, for admins: register by address, list, remove."""
+"""Remote agents that speak AG-UI, for admins: register by address, list, remove."""
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse

@@ -23,7 +23,7 @@ def tool(request: HttpRequest, team: str, name: str) -> HttpResponse:
     every, offered = _versions_and_offers(team, name)
     shown = _shown(request.GET.get("version", ""), every, offered)
     body, against = versions.body_of(shown), _against(request.GET.get("against", ""), shown, every)
-    how = call_statistics.figures_of([item.hash for item in every], tool_offers.elsewhere(team))
+    how = call_statistics.figures_of([item.hash for item in every], tool_offers.agents_of_other_teams(team))
     return render_page(
         request,
         "tool.html",

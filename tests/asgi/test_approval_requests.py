@@ -1,4 +1,4 @@
-"""`POST /api/v1/approvals/requests`: a call of an agent elsewhere, asked about and decided once."""
+"""`POST /api/v1/approvals/requests`: a call of an external agent, asked about and decided once."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Switchboard(Product):
         return Follower(self.port, "/api/v1/events", self.headers)
 
     def request(self, client: Http, number: int) -> None:
-        """Ask about a call of an agent elsewhere."""
+        """Ask about a call of an external agent."""
         call = {
             "conversation_id": "desk",
             "agent": "Desk",

@@ -158,7 +158,7 @@ def test_whoever_took_over_owes_a_reply_to_a_person_and_not_to_an_agent(team):
 
 
 def write_to(person, key="asked", sender="agent:Robot", **fields):
-    """Let an agent elsewhere write to a person, as its token publishes it."""
+    """Let an external agent write to a person, as its token publishes it."""
     message = {"type": "message", "sender": sender, "recipient": f"user:{person}", "content": "Which street?"}
     teamwork.claim_from_outside(key, message | fields)
 

@@ -1,4 +1,4 @@
-"""Calls of agents elsewhere keep their ids when the id of their conversation is erased, in every later fold, too."""
+"""Calls of external agents keep their ids when the id of their conversation is erased, in every later fold, too."""
 
 import pytest
 

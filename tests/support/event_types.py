@@ -310,7 +310,7 @@ TABLE = (
     Rule("run.delivered", "into", "the worker of the run that took it in, behind its fence",
          "the run, which never began",
          "the event's run, of this conversation"),
-    Rule("approval.requested", "approval_id tool_call deadline", "the run's worker; the system for an agent elsewhere",
+    Rule("approval.requested", "approval_id tool_call deadline", "the run's worker; the system for an external agent",
          "a question, its call",
          "the event's run, of this conversation, or a call observed in it"),
     Rule("approval.decided", "approval_id tool_call decision by rule", "people; the system for a token or a rule",

@@ -40,7 +40,7 @@ def step(number: int, **fields: Any) -> dict[str, Any]:
 
 
 def call(key: str, number: int, *, status: str = "success", **fields: Any) -> list[NewEvent]:
-    """Make a foreign call with its end."""
+    """Make a call of an external agent with its end."""
     agent = fields.pop("agent", "Desk")
     name = fields.pop("name", "look_up")
     args = fields.pop("args", {"number": number})
@@ -78,7 +78,7 @@ def ours(key: str, run: str, number: int, *, decision: str = "", **fields: Any) 
 
 
 def record() -> None:
-    """Store the samples and ours: foreign and our own, in every status, with text of several scripts."""
+    """Store the samples and ours: external agents' and our own, in every status, with text of several scripts."""
     for file in own_files() + sorted(THEIRS.glob("tau*/*claude*.json*")) + sorted(THEIRS.glob("tau-bench/*.jsonl")):
         call_command("import", file, conversation=file.name, verbosity=0)
     dice = random.Random(3)

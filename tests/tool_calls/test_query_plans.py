@@ -77,7 +77,7 @@ def _names(sql: str, table: str) -> set[str]:
 
 @pytest.fixture
 def recorded() -> None:
-    """Calls of two conversations, ours and foreign."""
+    """Calls of two conversations, ours and external agents'."""
     for number in range(4):
         log.append(toolcalls.call("desk" if number % 2 else "other", number, result_summary="paid"))
     log.append(toolcalls.ours("ours", "run-1", 1, decision="approve"))

@@ -24,7 +24,7 @@ from conversations.runs.responses.create import Received
 
 FIELDS = ("after", "run")
 CHUNK = 100  # runs read at a time
-KIND = "agent"  # of the runs that are streamed: neither replays, nor what stands for an agent elsewhere
+KIND = "agent"  # of the runs that are streamed: neither replays, nor what stands for an external agent
 
 
 class _Place(NamedTuple):

@@ -21,7 +21,7 @@ from conversations.events.projections import FoldedCall, is_call_start
 from conversations.events.projections.open_calls import OpenCalls
 
 Steps = Mapping[int, Sequence[NewEvent]]  # by conversation
-_Kind = tuple[int, str, str]  # conversation, call id or name, and the run; empty for foreign calls
+_Kind = tuple[int, str, str]  # conversation, call id or name, and the run; empty for those of external agents
 _Named = tuple[int, str]  # conversation, and our id of a call or of a run
 
 _OF_CALL = ",".join(f"t.{column}" for column in CALL.split(","))

@@ -75,7 +75,7 @@ class OpenCalls:
         return self._by_id.get(id_)
 
     def oldest(self, run: str | None, call_id: str | None, name: str) -> FoldedCall | None:
-        """Return the oldest call of this run (None: foreign) with this call id or, where that is None, this name."""
+        """Return the oldest call of this run (None: of an external agent) with this call id or, if None, this name."""
         group = self._by_kind.get(kind_of(run, call_id, name))
         return next(iter(group.values())) if group else None
 

@@ -112,7 +112,7 @@ def _observed_id(changes: RowChanges, head: ConversationHead, at: int) -> str:
 
 
 def derived_id(at: int, key: str, seq: int) -> str:
-    """Return a foreign call's id: a UUIDv7 in form, made from its commit time and place: rebuild makes it again."""
+    """Return the id of an external agent's call: a UUIDv7 in form, of its commit time and place, as in a rebuild."""
     noise = hashlib.sha256(f"{at}\0{key}\0{seq}".encode("utf-8", "surrogatepass")).hexdigest()
     stamp = f"{at // 1000:012x}"
     return f"{stamp[:8]}-{stamp[8:]}-7{noise[:3]}-8{noise[3:6]}-{noise[6:18]}"

@@ -84,7 +84,7 @@ def observed(changes: RowChanges, head: ConversationHead, event: EventFacts) -> 
 
 
 def called(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
-    """Keep what an agent elsewhere spent on an answer, and count one that failed."""
+    """Keep what an external agent spent on an answer, and count one that failed."""
     if event.run is None:
         observed(changes, head, event)
         head.errors += event.payload.error is not None

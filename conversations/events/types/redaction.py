@@ -41,7 +41,7 @@ class EventRedacted(BaseEvent):
 )  # fmt: skip
 class IdErased(BaseEvent):
     """The conversation's id was erased; since then it is `new_id`. Only such a conversation may be without the salt of
-    its id. `calls`: the ids of earlier calls of agents elsewhere, which were derived from the old id, by event number.
+    its id. `calls`: the ids of earlier calls of external agents, which were derived from the old id, by event number.
     `by` did it."""
 
     event: Literal["conversation.id_erased"] = "conversation.id_erased"

@@ -203,7 +203,7 @@ class ModelTurn(RunEvent):
     search=Search(is_error=True, label="model call"),
 )  # fmt: skip
 class ModelCall(RunEvent):
-    """One answer of a model that an agent elsewhere asked, as its telemetry tells it: what it spent, how long it took,
+    """One answer of a model that an external agent asked, as its telemetry tells it: what it spent, how long it took,
     and with `error` that there was none. What was said stands in messages and outputs."""
 
     event: Literal["model.call"] = "model.call"

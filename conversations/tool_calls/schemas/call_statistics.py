@@ -45,12 +45,12 @@ class CallStatistics:
         return 100 * self.failed / self.ran if self.ran else None
 
 
-def figures_of(schemas: Sequence[str], elsewhere: Collection[str] = ()) -> CallStatistics:
-    """Count our calls with these schemas, except those of agents `elsewhere`, which belong to another team with the
+def figures_of(schemas: Sequence[str], other_agents: Collection[str] = ()) -> CallStatistics:
+    """Count our calls with these schemas, except those of `other_agents`, which belong to another team with the
     same tool."""
     all_rows: list[tuple[str, str, float | None, int]] = []
     for schema in schemas:
-        calls = ToolCall.objects.filter(schema=schema, run__isnull=False).exclude(agent__in=list(elsewhere))
+        calls = ToolCall.objects.filter(schema=schema, run__isnull=False).exclude(agent__in=list(other_agents))
         rows = calls.order_by("-id").values_list("id", "status", "duration_ms", "started_at")
         all_rows += rows[: WINDOW + 1]
     newest = nlargest(WINDOW, all_rows)

@@ -41,7 +41,7 @@ class ToolOffer:
         return self.text("origin") == "handoff"
 
     @property
-    def is_elsewhere(self) -> bool:
+    def runs_at_provider(self) -> bool:
         """Return whether its calls run at the model's provider, where our policies do not apply."""
         return self.text("runs_at") == "provider"
 
@@ -93,7 +93,7 @@ def also_called(team: str, name: str) -> list[str]:
     return sorted(others - {name})
 
 
-def elsewhere(team: str) -> list[str]:
+def agents_of_other_teams(team: str) -> list[str]:
     """Return the agents of other teams whose names no agent of this team has."""
     own_names = Agent.objects.filter(team=team).values("name")
     return list(Agent.objects.exclude(team=team).exclude(name__in=own_names).values_list("name", flat=True).distinct())

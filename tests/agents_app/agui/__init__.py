@@ -1,1 +1,1 @@
-"""Agents elsewhere that speak AG-UI, as agents here."""
+"""Remote agents that speak AG-UI, as agents here."""

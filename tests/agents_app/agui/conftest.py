@@ -1,4 +1,4 @@
-"""An agent elsewhere, in a process of its own, and a worker for whom it is an agent."""
+"""A remote agent, in a process of its own, and a worker for whom it is an agent."""
 
 import os
 import socket
@@ -29,7 +29,7 @@ def elsewhere() -> Iterator[str]:
     command = ["-m", "tests.support.agui_agent", str(port)]
     process = bare_nursery(ROOT).fork(command, env=os.environ, stdout=nowhere, stderr=nowhere)
     try:
-        until(lambda: _is_open(port), within=60, what="the agent elsewhere to listen")
+        until(lambda: _is_open(port), within=60, what="the remote agent to listen")
         yield f"http://127.0.0.1:{port}/"
     finally:
         process.kill()

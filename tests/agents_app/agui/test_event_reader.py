@@ -1,4 +1,4 @@
-"""One event of an agent elsewhere: read, passed over, or the end of its run."""
+"""One event of a remote agent: read, passed over, or the end of its run."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What an agent elsewhere may send that is no part of an answer's body."""
+"""What a remote agent may send that is no part of an answer's body."""
 
 import asyncio
 

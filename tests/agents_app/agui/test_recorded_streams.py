@@ -1,4 +1,4 @@
-"""What others recorded of AG-UI, played by an agent elsewhere: an independent count of each file is what comes out."""
+"""What others recorded of AG-UI, played by a remote agent: an independent count of each file is what comes out."""
 
 import asyncio
 import json

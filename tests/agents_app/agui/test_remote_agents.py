@@ -1,4 +1,4 @@
-"""A message to an agent elsewhere runs it there; what it says and does enters the conversation."""
+"""A message to a remote agent runs it there; what it says and does enters the conversation."""
 
 import json
 import urllib.request

@@ -1,4 +1,4 @@
-"""An agent elsewhere cannot make more of its stream than it sent: neither in memory, in the record nor in the inbox."""
+"""A remote agent cannot make more of its stream than it sent: neither in memory, in the record nor in the inbox."""
 
 import json
 import socket

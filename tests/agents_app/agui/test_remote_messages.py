@@ -1,4 +1,4 @@
-"""Messages that an agent elsewhere has open at the same time are said one after the other, however they end."""
+"""Messages that a remote agent has open at the same time are said one after the other, however they end."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""An agent elsewhere behind a real server that is killed: nothing is lost, and a person has it run again."""
+"""A remote agent behind a real server that is killed: nothing is lost, and a person has it run again."""
 
 import json
 import shutil

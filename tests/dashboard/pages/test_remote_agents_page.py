@@ -1,4 +1,4 @@
-"""The page of agents elsewhere: an admin registers, lists and removes them, within the rules of addresses, audited."""
+"""The page of remote agents: an admin registers, lists and removes them, within the rules of addresses, audited."""
 
 import pytest
 from django.urls import reverse

@@ -260,8 +260,8 @@ def test_calls_of_another_teams_agents_are_not_counted(team):
 
     from conversations.tool_calls.schemas import tool_offers
 
-    assert call_statistics.figures_of([schema], tool_offers.elsewhere("Two")).calls == 1
-    assert call_statistics.figures_of([schema], tool_offers.elsewhere("One")).calls == 0
+    assert call_statistics.figures_of([schema], tool_offers.agents_of_other_teams("Two")).calls == 1
+    assert call_statistics.figures_of([schema], tool_offers.agents_of_other_teams("One")).calls == 0
 
 
 def test_an_agent_is_shown_with_its_output_its_tools_and_its_runs(team, browser):

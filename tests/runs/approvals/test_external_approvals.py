@@ -1,4 +1,4 @@
-"""Questions of agents elsewhere: decided once, not when nobody waits any more, and the same after a rebuild."""
+"""Questions of external agents: decided once, not when nobody waits any more, and the same after a rebuild."""
 
 from __future__ import annotations
 
