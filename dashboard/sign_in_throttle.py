@@ -29,18 +29,18 @@ class PasswordCheckQueue:
     """Who has a password checked: a few at once, the rest wait; one try of a name from an address at a time."""
 
     def __init__(self) -> None:
-        self._turns = threading.Semaphore(AT_ONCE)
+        self._slots = threading.Semaphore(AT_ONCE)
         self._guard = threading.Lock()
         self._names: set[tuple[str, str]] = set()
 
     @contextmanager
     def place(self, address: str, name: str) -> Iterator[bool]:
-        """Hold a place in the line and then a turn; False where there is no place."""
+        """Hold a place in the line and then a slot; False where there is no place."""
         if not self._enter(address, name):
             yield False
             return
         try:
-            with self._turns:
+            with self._slots:
                 yield True
         finally:
             with self._guard:
@@ -56,7 +56,7 @@ class PasswordCheckQueue:
 
 
 class Handler(AxesDatabaseHandler):  # type: ignore[misc]  # django-axes has no types
-    """Django-axes' tables, written under the process's turn (§6)."""
+    """Django-axes' tables, written under the process's write lock (§6)."""
 
     def user_login_failed(self, *args: Any, **kwargs: Any) -> None:  # Any: django-axes has no types
         """Count a wrong try."""

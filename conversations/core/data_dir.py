@@ -31,8 +31,8 @@ def hold(data_dir: Path) -> Iterator[None]:
 
 
 @contextmanager
-def turn(data_dir: Path, name: str) -> Iterator[None]:
-    """Wait for a lock file in the directory and hold it: processes that share the directory take turns."""
+def file_lock(data_dir: Path, name: str) -> Iterator[None]:
+    """Wait for a lock file in the directory and hold it: one process of those that share the directory."""
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(data_dir / name, os.O_RDWR | os.O_CREAT, 0o600)
     try:

@@ -119,7 +119,7 @@ def create_as_of(migration: str) -> None:
 def migration_lock() -> Iterator[None]:
     """Hold the lock for migrations: several processes of one deployment, or of one data directory, start at once."""
     if connection.vendor == "sqlite":
-        with data_dir.turn(settings.DATA_DIR, "migrate.lock"):
+        with data_dir.file_lock(settings.DATA_DIR, "migrate.lock"):
             yield
         return
     with connection.cursor() as cursor:

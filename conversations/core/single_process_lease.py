@@ -78,7 +78,7 @@ class SingleProcessLease:
 
     def _write(self, was: str, *, until: int | None = None) -> bool:
         with write_transaction():
-            value = self._text(until)  # not before the wait for the turn
+            value = self._text(until)  # not before the wait for the lock
             is_mine = Meta.objects.filter(name=self.name, value=was).update(value=value) == 1
         self._value = value if is_mine else ""
         return is_mine

@@ -31,7 +31,7 @@ class FifoLock:
         try:
             if mine.acquire(timeout=within):  # handed over by `release`
                 return True
-        except BaseException:  # raised by a signal: the turn must not be handed to a waiter that has given up
+        except BaseException:  # raised by a signal: the lock must not be handed to a waiter that has given up
             if not self._gives_up(mine):
                 self.release()
             raise
@@ -69,7 +69,7 @@ class TransactionDepth(threading.local):
         self.depth -= 1
 
 
-PATIENCE = 10.0  # seconds for the turn and for the file together: SQLite's own settings say as much for the file
+PATIENCE = 10.0  # seconds for the lock and for the file together: SQLite's own settings say as much for the file
 
 
 class WaitedBefore(threading.local):
@@ -78,7 +78,7 @@ class WaitedBefore(threading.local):
     seconds: float = 0.0
 
 
-_turn = FifoLock()
+_write_lock = FifoLock()
 _deeper = TransactionDepth()
 _waited = WaitedBefore()
 
@@ -96,10 +96,10 @@ def asked_at(at: float) -> Iterator[None]:
 
 @contextmanager
 def write_transaction(*, within: float | None = None) -> Iterator[None]:
-    """Hold the process's turn and one transaction. Inside another `write_transaction()` of the same thread it joins
-    that one, without a savepoint: an error in it ends the whole.
+    """Hold the process's write lock and one transaction. Inside another `write_transaction()` of the same thread it
+    joins that one, without a savepoint: an error in it ends the whole.
 
-    PostgreSQL needs no turn: writers to the same conversation wait for its row. `within`: how many seconds to wait for
+    PostgreSQL needs no lock: writers to the same conversation wait for its row. `within`: how many seconds to wait for
     either, if less than `PATIENCE`; raises OperationalError after them.
     """
     if in_write_transaction():
@@ -108,7 +108,7 @@ def write_transaction(*, within: float | None = None) -> Iterator[None]:
         return
     here: Any = connections[DEFAULT_DB_ALIAS]  # Any: `dashboard.sqlite` adds an attribute
     if here.vendor == "sqlite":
-        with _HeldTurn(here, PATIENCE if within is None else within), _deeper, transaction.atomic():
+        with _HeldWriteLock(here, PATIENCE if within is None else within), _deeper, transaction.atomic():
             _waited.seconds = 0.0
             yield
         return
@@ -118,32 +118,32 @@ def write_transaction(*, within: float | None = None) -> Iterator[None]:
         yield
 
 
-class _HeldTurn:
-    """Hold the process's turn. While another process has the file, all waiting threads give up together, not one by
-    one."""
+class _HeldWriteLock:
+    """Hold the process's write lock. While another process has the file, all waiting threads give up together, not one
+    by one."""
 
     def __init__(self, here: Any, patience: float) -> None:
         self._here, self._patience = here, patience
 
     def __enter__(self) -> None:
         began = time.monotonic() - _waited.seconds
-        if not _turn.acquire(_time_left(began, self._patience)):
+        if not _write_lock.acquire(_time_left(began, self._patience)):
             raise OperationalError(f"could not start writing within {self._patience:g} s")
         try:
             self._here.begin_within = _time_left(began, self._patience)
         except BaseException:  # raised by a signal
-            _turn.release()
+            _write_lock.release()
             raise
 
     def __exit__(self, *_: object) -> None:
-        _turn.release()
+        _write_lock.release()
 
 
 @contextmanager
-def turn_of_file(within: float) -> Iterator[None]:
-    """Hold the process's turn without a transaction, for a checkpoint of SQLite's log. Raises OperationalError if it
-    did not come within so many seconds."""
-    with _HeldTurn(connections[DEFAULT_DB_ALIAS], within):
+def write_lock(within: float) -> Iterator[None]:
+    """Hold the process's write lock without a transaction, for a checkpoint of SQLite's log. Raises OperationalError if
+    it did not come within so many seconds."""
+    with _HeldWriteLock(connections[DEFAULT_DB_ALIAS], within):
         yield
 
 

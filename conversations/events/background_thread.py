@@ -57,7 +57,7 @@ class BackgroundThread(threading.Thread):
 
 
 class ExclusiveThread(BackgroundThread):
-    """One that works turn by turn where many may serve a database: the one that holds the lease works, the others
+    """One that works in rounds where many may serve a database: the one that holds the lease works, the others
     stand by."""
 
     def __init__(self, name: str, lease: str) -> None:
@@ -72,7 +72,7 @@ class ExclusiveThread(BackgroundThread):
             commit_listeners.on_remote_heads(lambda _: self.wake()),
         ]
         while self._is_open:
-            self._turn()
+            self._run_once()
         for stop in stop_listening:
             stop()
         if self._lease is not None:
@@ -88,7 +88,7 @@ class ExclusiveThread(BackgroundThread):
         """Take note of what this process committed."""
         raise NotImplementedError
 
-    def _turn(self) -> None:
+    def _run_once(self) -> None:
         """Work once, and wait for as long as there is nothing to do."""
         raise NotImplementedError
 

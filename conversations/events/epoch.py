@@ -64,7 +64,7 @@ class HighWater:
 
         At start and every second: PostgreSQL may be restored under a running server.
         """
-        with datadir.turn(self._data_dir, "high-water.lock"):
+        with datadir.file_lock(self._data_dir, "high-water.lock"):
             self.epoch = ""
             self.epoch, newest = current(), newest_given()
             is_behind = self._remembered(self.epoch) > newest or self._newest_head.is_gone(self.epoch)
@@ -80,7 +80,7 @@ class HighWater:
 
         What was put back since the last look has less: that is for the next `check` to find out.
         """
-        with datadir.turn(self._data_dir, "high-water.lock"):
+        with datadir.file_lock(self._data_dir, "high-water.lock"):
             if not self._newest_head.is_gone(current()):
                 self._write()
 

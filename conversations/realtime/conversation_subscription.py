@@ -35,18 +35,20 @@ class SocketWriter:
         room: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
         self._send, self.write, self._send_gate, self._room = send, write, send_gate or SendGate(), room
-        self.turn = asyncio.Lock()  # of the topic that reads the database and sends: not all of them hold MiB at once
+        self.database_lock = (
+            asyncio.Lock()
+        )  # of the topic that reads the database and sends: not all of them hold MiB at once
 
     async def frame(self, frame: frames.Frame) -> None:
         """Send one frame as soon as frames may be sent. Raises TooSlow if the client does not read."""
         if frame.is_large:
-            await self._turn()
+            await self._wait_for_room()
         if self._send_gate.is_held:
             await self._send_gate.wait_until_open()
         if self.write is None or not self.write(frame.encoded):
             await self.message(frame.message)
 
-    async def _turn(self) -> None:
+    async def _wait_for_room(self) -> None:
         """Wait until the shared byte budget has room (a message of its own is another copy) and no other large frame is
         being sent. Raises TooSlow."""
         if self._room is not None:
@@ -55,7 +57,7 @@ class SocketWriter:
                     await self._room()
             except TimeoutError:
                 raise TooSlow from None
-        await self._send_gate.turn()
+        await self._send_gate.next_slot()
 
     async def text(self, text: str) -> None:
         """Send one text message."""
@@ -158,7 +160,7 @@ class ConversationSubscription:
 
     async def _send_read(self) -> bool:
         """Read from the database and send, when this topic has its turn; return whether there were events."""
-        async with self._writer.turn:
+        async with self._writer.database_lock:
             ready = await self._hub.read_frames(self._feed, self.last)
             await self._send(ready)
         return bool(ready)

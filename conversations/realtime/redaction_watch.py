@@ -7,14 +7,14 @@ from pathlib import Path
 
 from django.db import DatabaseError, connection
 
-from conversations.core.write_transaction import turn_of_file
+from conversations.core.write_transaction import write_lock
 from conversations.models import Redaction
 from conversations.redaction import journal, redact
 from conversations.search import index_writer
 
 logger = logging.getLogger(__name__)
 
-TURN_WITHIN = 1.0  # seconds
+LOCK_WITHIN = 1.0  # seconds
 READERS_WITHIN_MS = 50  # how long whoever writes waits for those who read
 
 
@@ -60,7 +60,7 @@ def purge() -> bool:
         return True
     try:
         index_writer.purge()
-        with turn_of_file(TURN_WITHIN), connection.cursor() as cursor:
+        with write_lock(LOCK_WITHIN), connection.cursor() as cursor:
             cursor.execute(f"PRAGMA busy_timeout={READERS_WITHIN_MS}")
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             is_busy, _, _ = cursor.fetchone()

@@ -65,7 +65,7 @@ class RollbackWatch:
         self._write_anchor()
 
     def _write_anchor(self) -> None:
-        with datadir.turn(self._data_dir, "audit-head.lock"):
+        with datadir.file_lock(self._data_dir, "audit-head.lock"):
             self._anchor.write()
 
     async def again(self) -> None:

@@ -17,7 +17,7 @@ class SendGate:
         self.sent_bytes = 0  # written directly to subscribers that were up to date; read by any thread
         self._looked_at = float("inf")  # monotonic
         self._opened = asyncio.Event()
-        self._turn = asyncio.Lock()
+        self._slot = asyncio.Lock()
 
     @property
     def is_held(self) -> bool:
@@ -29,9 +29,9 @@ class SendGate:
         self._looked_at = looked_at
         self._opened.set()
 
-    async def turn(self) -> None:
+    async def next_slot(self) -> None:
         """Wait for a turn of the loop that no other caller gets, so that one large frame can be written in it."""
-        async with self._turn:
+        async with self._slot:
             await asyncio.sleep(0)
 
     async def wait_until_open(self) -> None:

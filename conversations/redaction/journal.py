@@ -46,7 +46,7 @@ class JournalWriter:
 
     def update(self) -> list[Redaction]:
         """Write down what the database has and the file has not, oldest first; return these."""
-        with datadir.turn(self._data_dir, "redactions.lock"):
+        with datadir.file_lock(self._data_dir, "redactions.lock"):
             path = self._data_dir / NAME
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             with os.fdopen(descriptor, "a") as file:

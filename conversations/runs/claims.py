@@ -211,7 +211,7 @@ def renew(claims: Collection[Claim]) -> dict[str, str]:
             Run.objects.filter(id__in=mine, status="running").select_for_update().values_list("id", "attempt", "stop")
         )
         stops = {run: stop for run, attempt, stop in held.order_by("id") if mine[run] == attempt}
-        Run.objects.filter(id__in=stops).update(lease_until=leases.end_of_new())  # not before the wait for the turn
+        Run.objects.filter(id__in=stops).update(lease_until=leases.end_of_new())  # not before the wait for the lock
     return stops
 
 

@@ -44,7 +44,7 @@ class Indexer(ExclusiveThread):
         self._counted_at = self._swept_at = float("-inf")
         self._new_events = 0  # events that were committed here since the last round
 
-    def _turn(self) -> None:
+    def _run_once(self) -> None:
         began, self._new_events = time.monotonic(), 0
         if self._round():  # a long way to go: most of the time is the writers', half of it when they are quiet
             share = REST_WHEN_BUSY if self._new_events > QUIET else 1

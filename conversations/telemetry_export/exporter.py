@@ -79,7 +79,7 @@ class Exporter(ExclusiveThread):
         self._collector.close()
         super().close()
 
-    def _turn(self) -> None:
+    def _run_once(self) -> None:
         self._news.clear()
         pause = self._round()
         if self._is_open:

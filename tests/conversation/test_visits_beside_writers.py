@@ -77,15 +77,15 @@ def file_held() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def turn_held() -> Iterator[threading.Event]:
+def write_lock_held() -> Iterator[threading.Event]:
     """Hold what a writer of this process does."""
-    let_go, turn = threading.Event(), write_transaction._turn
+    let_go, lock = threading.Event(), write_transaction._write_lock
 
     def hold() -> None:
         let_go.wait()
-        turn.release()
+        lock.release()
 
-    assert turn.acquire(0)
+    assert lock.acquire(0)
     thread = threading.Thread(target=hold)
     thread.start()
     with until_waited_for(let_go) as waited:
@@ -94,7 +94,7 @@ def turn_held() -> Iterator[threading.Event]:
     thread.join()
 
 
-HOLDERS = [file_held, pytest.param(turn_held, marks=pytest.mark.sqlite("PostgreSQL has no turn"))]
+HOLDERS = [file_held, pytest.param(write_lock_held, marks=pytest.mark.sqlite("PostgreSQL has no turn"))]
 
 
 @pytest.mark.parametrize("holder", HOLDERS)

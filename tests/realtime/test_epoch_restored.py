@@ -88,7 +88,7 @@ def test_a_client_that_notices_the_restore_first_moves_every_other_socket(server
 
     with socket_of(server, secret) as bystander, socket_of(server, secret) as first:
         follow(bystander, after=6)
-        with data_dir.turn(server.data_dir, "high-water.lock"):  # the server's own look waits
+        with data_dir.file_lock(server.data_dir, "high-water.lock"):  # the server's own look waits
             go_back(server, 3)
             reset, *_ = follow(first, after=6)
             with pytest.raises(ConnectionClosed) as closed:
@@ -105,7 +105,7 @@ def test_a_client_that_notices_it_on_a_socket_of_several_topics_has_to_come_back
 
     with socket_of(server, secret) as open_socket:
         follow(open_socket, after=0, topic="stream:another")
-        with data_dir.turn(server.data_dir, "high-water.lock"):
+        with data_dir.file_lock(server.data_dir, "high-water.lock"):
             go_back(server, 3)
             with pytest.raises(ConnectionClosed) as closed:
                 follow(open_socket, after=6)

@@ -232,7 +232,7 @@ def test_it_looks_each_second_whatever_is_notified(monkeypatch):
     indexer, waits = Indexer(), []
     monkeypatch.setattr(indexer._news, "wait", waits.append)
 
-    indexer._turn()
+    indexer._run_once()
 
     assert waits == [1.0]
 

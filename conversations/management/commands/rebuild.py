@@ -28,7 +28,7 @@ class Command(BaseCommand):
         """Rebuild and say how much."""
         schema_state.ensure()
         try:
-            with data_dir.turn(settings.DATA_DIR, "rebuild.lock"):
+            with data_dir.file_lock(settings.DATA_DIR, "rebuild.lock"):
                 self._rebuild(from_start=options["from_start"])
         except OperationalError as error:
             raise CommandError(f"{unavailable(error)}. Run it again to resume where it stopped.") from None

@@ -43,7 +43,7 @@ def _do(work: Callable[..., T], *arguments: Any) -> T:
 
 def _prepare() -> None:
     """Let this connection run WAL checkpoints too, since an idle writer thread never sees its commits. One at a time:
-    in one process every commit holds the turn of `write_transaction`, and on SQLite no other process writes."""
+    in one process every commit holds the lock of `write_transaction`, and on SQLite no other process writes."""
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             be_writer(cursor)

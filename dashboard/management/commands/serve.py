@@ -146,7 +146,7 @@ class Command(BaseCommand):
             for path in sorted(p for p in folder.rglob("*") if p.is_file()):
                 stamp.update(f"{path} {path.stat().st_mtime_ns} {path.stat().st_size}\n".encode())
         mark = Path(settings.STATIC_ROOT).with_suffix(".stamp")
-        with data_dir.turn(settings.DATA_DIR, "static.lock"):
+        with data_dir.file_lock(settings.DATA_DIR, "static.lock"):
             is_whole = (Path(settings.STATIC_ROOT) / "staticfiles.json").exists()
             if is_whole and mark.exists() and mark.read_text() == stamp.hexdigest():
                 return

@@ -1,4 +1,4 @@
-"""The turn of those who write to SQLite's file: first come, first served, and nobody waits longer than ten seconds."""
+"""The lock of those who write to SQLite's file: first come, first served, and nobody waits longer than ten seconds."""
 
 import sqlite3
 import sys
@@ -11,7 +11,7 @@ from django.db import OperationalError, connection
 from conversations.core.write_transaction import FifoLock, asked_at, write_transaction
 from tests.support.live import until
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.sqlite("PostgreSQL has no turn")]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.sqlite("PostgreSQL has no such lock")]
 PATIENCE = 0.6
 
 
@@ -60,13 +60,13 @@ def test_they_go_on_in_turn_once_it_lets_go(other):
 
 
 def write_behind_another():
-    """Write while another thread has the turn, which it leaves as soon as somebody waits for it."""
-    turn, is_taken = sys.modules["conversations.core.write_transaction"]._turn, threading.Event()
+    """Write while another thread has the lock, which it leaves as soon as somebody waits for it."""
+    lock, is_taken = sys.modules["conversations.core.write_transaction"]._write_lock, threading.Event()
 
     def hold():
         with write_transaction():
             is_taken.set()
-            until(lambda: turn._waiting, within=PATIENCE / 3)
+            until(lambda: lock._waiting, within=PATIENCE / 3)
         connection.close()
 
     holder = threading.Thread(target=hold)
@@ -98,10 +98,10 @@ def test_the_time_a_request_works_is_none_that_it_waited(other):
         write_behind_another()
 
 
-def test_who_gave_up_is_handed_no_turn():
-    turn = FifoLock()
+def test_who_gave_up_is_not_handed_the_lock():
+    lock = FifoLock()
 
-    assert turn.acquire(0)
-    assert not turn.acquire(0.01)
-    turn.release()
-    assert turn.acquire(0)
+    assert lock.acquire(0)
+    assert not lock.acquire(0.01)
+    lock.release()
+    assert lock.acquire(0)
