@@ -35,9 +35,8 @@ class SocketWriter:
         room: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
         self._send, self.write, self._send_gate, self._room = send, write, send_gate or SendGate(), room
-        self.database_lock = (
-            asyncio.Lock()
-        )  # of the topic that reads the database and sends: not all of them hold MiB at once
+        # of the topic that reads the database and sends: not all of them hold MiB at once
+        self.database_lock = asyncio.Lock()
 
     async def frame(self, frame: frames.Frame) -> None:
         """Send one frame as soon as frames may be sent. Raises TooSlow if the client does not read."""
