@@ -25,11 +25,11 @@ from conversations.events.projections.row_changes import (
     Fold,
     RowChanges,
 )
-from conversations.events.projections.runs import RunEventFields, doer_of, reading
+from conversations.events.projections.runs import RunEventFields, doer_of, with_fields
 from conversations.events.projections.tool_calls import change, end, start_call
 
 
-@reading
+@with_fields
 def approval_requested(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
     """Open an approval request for a call."""
     if event.run is None or not fields.approval_id:
@@ -43,7 +43,7 @@ def approval_requested(changes: RowChanges, head: ConversationHead, event: Event
     )
 
 
-@reading
+@with_fields
 def approval_decided(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
     """Record the decision of an approval request, and its effect on the call."""
     by = doer_of(event, fields)
@@ -61,7 +61,7 @@ def approval_decided(changes: RowChanges, head: ConversationHead, event: EventFa
 
 def closed(status: str) -> Fold:
     """Return the fold that closes an approval request which nobody decided."""
-    return reading(partial(_close, status))
+    return with_fields(partial(_close, status))
 
 
 def _close(status: str, changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
@@ -82,7 +82,7 @@ def _settle(changes: RowChanges, head: ConversationHead, fields: RunEventFields,
     row.decided_at, row.decided_seq, row.rule = decision.decided_at, decision.decided_seq, decision.rule
 
 
-@reading
+@with_fields
 def escalated(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
     """Record to whom an approval request was escalated."""
     row, to = changes.approvals.get((head.id, fields.approval_id)), fields.to[:20]

@@ -11,28 +11,28 @@
 """
 
 from conversations.events.projections.row_changes import ConversationHead, EventFacts, RowChanges
-from conversations.events.projections.runs import RunEventFields, doer_of, reading
+from conversations.events.projections.runs import RunEventFields, doer_of, with_fields
 
 
-@reading
+@with_fields
 def paused(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
     """Pause it."""
     head.state, head.paused_seq = "paused", head.head_seq
 
 
-@reading
+@with_fields
 def resumed(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
     """Open it again."""
     head.state, head.paused_seq = "open", 0
 
 
-@reading
+@with_fields
 def taken_over(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
     """Give it to who took it over."""
     head.owner, head.owned_seq = doer_of(event, fields), head.head_seq
 
 
-@reading
+@with_fields
 def handed_back(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
     """Give it back to the agents."""
     head.owner, head.owned_seq = "", 0

@@ -63,7 +63,7 @@ def read(body: str) -> RunEventFields:
     return _decoder.decode(body)
 
 
-def reading(fold: Callable[[RowChanges, ConversationHead, EventFacts, RunEventFields], None]) -> Fold:
+def with_fields(fold: Callable[[RowChanges, ConversationHead, EventFacts, RunEventFields], None]) -> Fold:
     """Make a fold of a function that is also given the event's fields."""
 
     def apply(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
@@ -77,7 +77,7 @@ def doer_of(event: EventFacts, fields: RunEventFields) -> str:
     return principals.doer(event.principal, fields.by)[:160]
 
 
-@reading
+@with_fields
 def queued(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
     """Make the run's row."""
     if event.run is None:
@@ -99,7 +99,7 @@ def queued(changes: RowChanges, head: ConversationHead, event: EventFacts, field
 
 def step(status: str, *, is_end: bool = False) -> Fold:
     """Return the fold of a step that a run takes."""
-    return reading(partial(_apply, status, is_end))
+    return with_fields(partial(_apply, status, is_end))
 
 
 def _apply(
@@ -126,7 +126,7 @@ def _apply(
             end(changes, head, call, "blocked")
 
 
-@reading
+@with_fields
 def refused(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
     """Block a call that a rule stopped."""
     call = _open_call(changes, head, event.run, fields.tool_call)
@@ -134,7 +134,7 @@ def refused(changes: RowChanges, head: ConversationHead, event: EventFacts, fiel
         end(changes, head, call or start_call(changes, head, event), "blocked")
 
 
-@reading
+@with_fields
 def handler(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
     """Note who answers from now on."""
     head.handler = fields.handler[:200]
