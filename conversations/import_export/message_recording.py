@@ -27,7 +27,7 @@ from conversations.import_export.recording import (
     stream,
 )
 from conversations.import_export.tool_call_pairing import Open, OpenToolCalls
-from conversations.telemetry.reading import NOTHING_SPENT, Message, Usage
+from conversations.telemetry.span_facts import NOTHING_SPENT, Message, Usage
 
 PERSON = "user"
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from conversations.telemetry.reading import NOTHING_SPENT, SpanReading
 from conversations.telemetry.span import Span
+from conversations.telemetry.span_facts import NOTHING_SPENT, SpanFacts
 
 MAX_REMEMBERED = 200  # spans of one trace, of each sort, the newest
 
@@ -20,10 +20,10 @@ _decoder = msgspec.json.Decoder(list[dict[str, str]])
 
 
 class ReadSpan(NamedTuple):
-    """A span with its reading."""
+    """A span with its facts."""
 
     span: Span
-    reading: SpanReading
+    facts: SpanFacts
 
 
 class Counted:
@@ -58,7 +58,7 @@ ById = Mapping[tuple[str, str], ReadSpan]
 
 def count_once(items: Sequence[ReadSpan], by_id: ById, traces: Mapping[str, Counted]) -> None:
     """Remove the tokens from those spans of a request whose tokens count elsewhere."""
-    plain = [item for item in items if not item.reading.kind]
+    plain = [item for item in items if not item.facts.kind]
     answers = [item for item in items if _is_answer(item)]
     for span, _ in plain:
         if span.parent_id:
@@ -68,11 +68,11 @@ def count_once(items: Sequence[ReadSpan], by_id: ById, traces: Mapping[str, Coun
         if item.span.span_id in counted.around:
             _mark_outward(_around(item, by_id, counted), counted)
     for item in [item for item in answers if _is_counted(item, by_id, traces[item.span.trace_id])]:
-        item.reading.usage = NOTHING_SPENT
+        item.facts.usage = NOTHING_SPENT
 
 
 def _is_answer(item: ReadSpan) -> bool:
-    return item.reading.kind == "model" and not item.span.is_log and not item.span.is_pending
+    return item.facts.kind == "model" and not item.span.is_log and not item.span.is_pending
 
 
 def _is_counted(item: ReadSpan, by_id: ById, counted: Counted) -> bool:
@@ -83,7 +83,7 @@ def _is_counted(item: ReadSpan, by_id: ById, counted: Counted) -> bool:
         return True
     if item.span.span_id in counted.around:
         return True
-    if item.reading.usage != NOTHING_SPENT:
+    if item.facts.usage != NOTHING_SPENT:
         _remember(counted.within, item.span.span_id)
         if around.missing:
             _remember(counted.around, around.missing)
@@ -93,7 +93,7 @@ def _is_counted(item: ReadSpan, by_id: ById, counted: Counted) -> bool:
 def _is_inside(around: _Around, counted: Counted) -> bool:
     """Return whether a span is inside one whose tokens count, in this request or an earlier one."""
     return around.missing in counted.within or any(
-        reading.usage != NOTHING_SPENT and span.span_id not in counted.around for span, reading in around.answers
+        facts.usage != NOTHING_SPENT and span.span_id not in counted.around for span, facts in around.answers
     )
 
 
@@ -112,7 +112,7 @@ def _around(item: ReadSpan, by_id: ById, counted: Counted) -> _Around:
         outer = by_id.get((trace_id, parent_id))
         if outer is None and parent_id not in counted.parents:
             return _Around(answers, parent_id)
-        if outer is not None and outer.reading.kind:
+        if outer is not None and outer.facts.kind:
             if not _is_answer(outer):
                 break
             answers.append(outer)

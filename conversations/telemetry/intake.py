@@ -128,7 +128,7 @@ def read(spans: Sequence[Span], memory: Memory, *, sender: str = "", fallback_ag
     fresh = FreshSteps(partial(memory.is_stored, sender), memory.occurrences(sender))
     family.count_once()
     for item in items:
-        if item.reading.kind:
+        if item.facts.kind:
             span_events.add_steps(*item, family.place_of(item), fresh)
     steps = sorted(fresh.by_id.values(), key=_time_of)
     return ReadSpans(steps, family.named, family.named_late({step.conversation for step in steps}))
@@ -147,13 +147,13 @@ class _Family:
         self.named: list[str] = []  # traces that were named here
         self._keys: dict[str, str] = {}  # conversations as spans name them, and as the record holds them
         self._around: dict[tuple[str, str], str] = {}  # agents of and around a span
-        for span, reading in items:
+        for span, facts in items:
             trace = self._traces[span.trace_id]
-            if not trace.conversation and reading.conversation:
-                trace.conversation = _key(reading.conversation)
+            if not trace.conversation and facts.conversation:
+                trace.conversation = _key(facts.conversation)
                 self.named.append(span.trace_id)
-            if reading.kind == "agent" and reading.agent and len(trace.agents) < MAX_AGENTS:
-                trace.agents[span.span_id] = reading.agent[:MAX_KEY]
+            if facts.kind == "agent" and facts.agent and len(trace.agents) < MAX_AGENTS:
+                trace.agents[span.span_id] = facts.agent[:MAX_KEY]
 
     def named_late(self, filed: Container[str]) -> dict[str, tuple[str, str]]:
         """Return the own keys and conversations of those traces whose spans are under the former; note the new ones."""
@@ -167,11 +167,11 @@ class _Family:
 
     def place_of(self, item: ReadSpan) -> FiledUnder:
         """Return a span's conversation and agent."""
-        span, reading = item
-        conversation = self._key_of(reading.conversation) if reading.conversation else ""
+        span, facts = item
+        conversation = self._key_of(facts.conversation) if facts.conversation else ""
         if not conversation:
             conversation = (trace := self._traces[span.trace_id]).conversation or trace.own_key
-        name = reading.agent or self._agent_around(span) or self._fallback_agent or _service_of(span) or _NO_NAME
+        name = facts.agent or self._agent_around(span) or self._fallback_agent or _service_of(span) or _NO_NAME
         return FiledUnder(conversation, clean_text(name.removeprefix("agent:") or _NO_NAME)[:MAX_KEY])
 
     def count_once(self) -> None:
@@ -199,7 +199,7 @@ class _Family:
         while not name and parent and parent not in passed:
             passed.add(parent)
             around = self._by_id.get((trace_id, parent))
-            name = (around.reading.agent if around else "") or agents.get(parent, "")
+            name = (around.facts.agent if around else "") or agents.get(parent, "")
             parent = around.span.parent_id if around else ""
         return name
 

@@ -10,7 +10,7 @@ import msgspec
 from conversations.core import sliced_json
 from conversations.core.errors import SwitchboardError
 from conversations.events.payload import MAX_DEPTH, check_depth
-from conversations.telemetry.reading import Call, Message, Result, Role
+from conversations.telemetry.span_facts import Call, Message, Result, Role
 
 MAX_MESSAGES = 10_000  # messages of one history
 MAX_NAMES = 12  # of a flattened attribute

@@ -26,8 +26,8 @@ from conversations.core.json_size import fits, fitting_length
 from conversations.events.payload import ParsedPayload
 from conversations.telemetry.message_shapes import MAX_VALUE, decoded, encoded
 from conversations.telemetry.occurrences import Occurrences
-from conversations.telemetry.reading import NOTHING_SPENT, Call, Message, Result, SpanReading, Usage
 from conversations.telemetry.span import Span
+from conversations.telemetry.span_facts import NOTHING_SPENT, Call, Message, Result, SpanFacts, Usage
 
 SMALL = 8 << 10  # characters of a message whose digest is remembered
 SURE_BYTES = 64 << 10  # of JSON that every event has room for
@@ -92,24 +92,24 @@ class FreshSteps:
         return known.at <= at if known is not None else self._is_stored(place)
 
 
-def add_steps(span: Span, reading: SpanReading, place: FiledUnder, fresh: FreshSteps) -> None:
+def add_steps(span: Span, facts: SpanFacts, place: FiledUnder, fresh: FreshSteps) -> None:
     """Add the events of a span in order, without those that are already known."""
     builder = _SpanEventBuilder(span, place, fresh)
-    if reading.kind == "agent":
+    if facts.kind == "agent":
         builder.begin_run()
-    if reading.kind == "handoff":
-        builder.hand_over(*reading.handoff)
+    if facts.kind == "handoff":
+        builder.hand_over(*facts.handoff)
     if span.is_pending:
-        if reading.kind == "tool" and reading.call:
-            builder.begin_call(reading.call, *builder.of_span(reading.call), span.start)
+        if facts.kind == "tool" and facts.call:
+            builder.begin_call(facts.call, *builder.of_span(facts.call), span.start)
         return
-    if reading.inputs or reading.outputs:
-        builder.say_all(reading)
-    if reading.kind == "tool" and reading.call:
-        builder.call(reading.call, reading.output)
-    if reading.kind == "model" and not span.is_log:
-        builder.answer(reading)
-    if reading.kind == "agent":
+    if facts.inputs or facts.outputs:
+        builder.say_all(facts)
+    if facts.kind == "tool" and facts.call:
+        builder.call(facts.call, facts.output)
+    if facts.kind == "model" and not span.is_log:
+        builder.answer(facts)
+    if facts.kind == "agent":
         builder.end_run()
 
 
@@ -144,23 +144,23 @@ class _SpanEventBuilder:
         if (handoff := self._of_span("agent.handoff", self._span.end)) is not None:
             handoff.agent, handoff.from_agent, handoff.to_agent = giver, giver, taker
 
-    def answer(self, reading: SpanReading) -> None:
+    def answer(self, facts: SpanFacts) -> None:
         """Add a model call with its usage."""
         if (answer := self._of_span("model.call", self._span.end)) is None:
             return
-        answer.model, answer.duration_ms = reading.model, self._duration_ms()
-        if reading.usage is not NOTHING_SPENT:
-            answer.usage = _usage(reading.usage)
+        answer.model, answer.duration_ms = facts.model, self._duration_ms()
+        if facts.usage is not NOTHING_SPENT:
+            answer.usage = _usage(facts.usage)
         if self._span.error is not None:
             answer.error = _json(cut(self._span.error))
 
-    def say_all(self, reading: SpanReading) -> None:
+    def say_all(self, facts: SpanFacts) -> None:
         """Add the messages of a history and of an answer, and those calls in them that have no span of their own."""
         uses: Uses = {}
         calls: dict[str, Call] = {}
-        has_own_spans = reading.has_tool_spans or reading.kind == "tool"
-        for messages, at in ((reading.inputs, self._span.start), (reading.outputs, self._span.end)):
-            is_answer = messages is reading.outputs and reading.kind == "model"
+        has_own_spans = facts.has_tool_spans or facts.kind == "tool"
+        for messages, at in ((facts.inputs, self._span.start), (facts.outputs, self._span.end)):
+            is_answer = messages is facts.outputs and facts.kind == "model"
             for message in messages:
                 if message.text:
                     self._say(message, uses, at, is_answer=is_answer)

@@ -23,7 +23,7 @@ NEVER_DECODED = {
     "conversations.events.response_ids.ResponseRequest",
     f"{PROJECTIONS}.open_calls.FoldedCall",  # rows that a fold makes
     *(f"{PROJECTIONS}.row_changes.{name}" for name in ("EventFacts", "RowChanges", "TurnRow", "UsageRow")),
-    "conversations.telemetry.reading.SpanReading",  # what is made of a span, field by field
+    "conversations.telemetry.span_facts.SpanFacts",  # what is made of a span, field by field
     *(f"conversations.telemetry.span.{name}" for name in ("Decoded", "Span", "SpanSource")),
     *(f"conversations.telemetry.span_events.{name}" for name in ("Step", "StepPayload")),
 }

@@ -34,7 +34,7 @@ from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.message_recording import RecordedMessage, recording
 from conversations.import_export.recording import Recording, decoded
-from conversations.telemetry.reading import Call, Message, Result, Usage
+from conversations.telemetry.span_facts import Call, Message, Result, Usage
 
 NAME = "ADK sessions"
 READS = ("document", "lines", "database")

@@ -22,7 +22,7 @@ from conversations.import_export.formats.openai_chat import is_error
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.message_recording import RecordedMessage, recording
 from conversations.import_export.recording import Recording, decoded
-from conversations.telemetry.reading import Call, Message, Result
+from conversations.telemetry.span_facts import Call, Message, Result
 
 NAME = "AutoGen notebooks"
 READS = ("document",)

@@ -33,7 +33,7 @@ from conversations.import_export.import_report import ImportReport
 from conversations.import_export.message_recording import RecordedMessage, recording
 from conversations.import_export.recording import Recording, decoded
 from conversations.telemetry import message_shapes
-from conversations.telemetry.reading import NOTHING_SPENT, Message, Usage
+from conversations.telemetry.span_facts import NOTHING_SPENT, Message, Usage
 
 NAME = "Inspect logs"
 READS = ("document", "archive")

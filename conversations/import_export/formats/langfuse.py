@@ -34,8 +34,8 @@ from conversations.import_export.recording import Recording
 from conversations.import_export.span_recording import flattened, id_of, nanoseconds
 from conversations.telemetry import conventions, message_shapes
 from conversations.telemetry.conventions.langfuse import CALL_ID, HAS_TOOLS
-from conversations.telemetry.reading import Call
 from conversations.telemetry.span import Span, SpanSource
+from conversations.telemetry.span_facts import Call
 
 NAME = "Langfuse traces"
 READS = ("document", "lines")
@@ -147,13 +147,13 @@ def _join_calls(spans: Iterable[Span]) -> None:
     """Note at the tools' spans of a trace which calls they are."""
     made = _MadeCalls()
     for span in sorted(spans, key=lambda span: (span.start, span.span_id)):
-        reading = conventions.read(span)
-        if reading.kind == "model":
-            for message in reading.outputs:
+        facts = conventions.read(span)
+        if facts.kind == "model":
+            for message in facts.outputs:
                 for call in message.calls:
                     made.add(call)
-        elif reading.kind == "tool" and reading.call and not reading.call.id:
-            span.attributes[CALL_ID] = made.take(reading.call)
+        elif facts.kind == "tool" and facts.call and not facts.call.id:
+            span.attributes[CALL_ID] = made.take(facts.call)
 
 
 def _row(value: object) -> Row:

@@ -28,7 +28,7 @@ from conversations.import_export.import_report import ImportReport
 from conversations.import_export.message_recording import RecordedMessage, recording
 from conversations.import_export.recording import Recording, decoded, encoded
 from conversations.telemetry import message_shapes
-from conversations.telemetry.reading import Usage
+from conversations.telemetry.span_facts import Usage
 
 NAME = "LangGraph checkpoints"
 READS = ("database",)

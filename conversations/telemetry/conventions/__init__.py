@@ -1,4 +1,4 @@
-"""The conventions of instrumentations, a module each: `read(span, reading)` fills in fields that are still empty.
+"""The conventions of instrumentations, a module each: `read(span, facts)` fills in fields that are still empty.
 
 To add one: a module here, its position in `READERS`, and a test of what it reads. Less specific ones come later.
 """
@@ -16,10 +16,10 @@ from conversations.telemetry.conventions import (
     openllmetry,
     vercel_ai,
 )
-from conversations.telemetry.reading import SpanReading
 from conversations.telemetry.span import Span
+from conversations.telemetry.span_facts import SpanFacts
 
-Reader = Callable[[Span, SpanReading], None]
+Reader = Callable[[Span, SpanFacts], None]
 Names = Collection[str]
 
 
@@ -63,16 +63,16 @@ def _readers_of(scope: str, names: Names) -> SpanReaders:
 _cached_readers_of = lru_cache(512)(_readers_of)  # a program has few kinds of spans, and sends them again and again
 
 
-def read(span: Span) -> SpanReading:
+def read(span: Span) -> SpanFacts:
     """Read a span by all conventions."""
     logfire.settle(span)
     names, scope = span.attributes, span.source.scope
     is_small = len(names) <= MAX_NAMES and len(scope) + sum(map(len, names)) <= MAX_NAMES_CHARACTERS
     known = _cached_readers_of(scope, tuple(names)) if is_small else _readers_of(scope, names)
     readers, has_tool_spans, is_of_genai = known
-    reading = SpanReading(has_tool_spans=has_tool_spans)
+    facts = SpanFacts(has_tool_spans=has_tool_spans)
     for reader in readers:
-        reader(span, reading)
+        reader(span, facts)
     if is_of_genai or span.events:
-        genai.read(span, reading)
-    return reading
+        genai.read(span, facts)
+    return facts

@@ -10,8 +10,8 @@
 from typing import Any
 
 from conversations.telemetry import message_shapes
-from conversations.telemetry.reading import NOTHING_SPENT, Call, Message, Role, SpanReading, Usage
 from conversations.telemetry.span import Span, SpanEvent
+from conversations.telemetry.span_facts import NOTHING_SPENT, Call, Message, Role, SpanFacts, Usage
 
 PREFIXES = ("gen_ai.", "gcp.vertex.")
 _KINDS = {
@@ -37,23 +37,23 @@ _OUTPUTS = ("gen_ai.output.messages", "gen_ai.completion", "gcp.vertex.agent.llm
 _PLAIN: dict[str, Role] = {"gen_ai.input.messages": "user", "gen_ai.output.messages": "assistant"}  # lists, always
 
 
-def read(span: Span, reading: SpanReading) -> None:
+def read(span: Span, facts: SpanFacts) -> None:
     """Fill in what the conventions tell."""
-    if not reading.kind:
-        reading.kind = _kind_of(span)  # type: ignore[assignment]  # one of the kinds
-    reading.conversation = reading.conversation or span.text("gen_ai.conversation.id", "gcp.vertex.agent.session_id")
-    reading.agent = reading.agent or span.text("gen_ai.agent.name", "gen_ai.workflow.name")
-    reading.model = reading.model or span.text("gen_ai.response.model", "gen_ai.request.model")
-    if reading.kind == "model" and reading.usage == NOTHING_SPENT:
-        reading.usage = Usage(
+    if not facts.kind:
+        facts.kind = _kind_of(span)  # type: ignore[assignment]  # one of the kinds
+    facts.conversation = facts.conversation or span.text("gen_ai.conversation.id", "gcp.vertex.agent.session_id")
+    facts.agent = facts.agent or span.text("gen_ai.agent.name", "gen_ai.workflow.name")
+    facts.model = facts.model or span.text("gen_ai.response.model", "gen_ai.request.model")
+    if facts.kind == "model" and facts.usage == NOTHING_SPENT:
+        facts.usage = Usage(
             span.number("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
             span.number("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
             span.number("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens"),
         )
-    if reading.kind == "tool":
-        _read_tool(span, reading)
-    elif reading.kind:
-        _read_messages(span, reading)
+    if facts.kind == "tool":
+        _read_tool(span, facts)
+    elif facts.kind:
+        _read_messages(span, facts)
 
 
 def _kind_of(span: Span) -> str:
@@ -68,24 +68,24 @@ def _kind_of(span: Span) -> str:
     return "model" if has_model and operation != "embeddings" else ""
 
 
-def _read_tool(span: Span, reading: SpanReading) -> None:
+def _read_tool(span: Span, facts: SpanFacts) -> None:
     name = span.text("gen_ai.tool.name")
-    if reading.call is None and name:
+    if facts.call is None and name:
         args = first(span, "gen_ai.tool.call.arguments", "gcp.vertex.agent.tool_call_args", "tool_arguments", "input")
-        reading.call = Call(span.text("gen_ai.tool.call.id"), name, message_shapes.decoded(args))
-    if reading.output is None:
+        facts.call = Call(span.text("gen_ai.tool.call.id"), name, message_shapes.decoded(args))
+    if facts.output is None:
         names = ("gen_ai.tool.call.result", "gcp.vertex.agent.tool_response", "tool_response", "output")
-        reading.output = message_shapes.decoded(first(span, *names))
+        facts.output = message_shapes.decoded(first(span, *names))
 
 
-def _read_messages(span: Span, reading: SpanReading) -> None:
-    if not reading.inputs:
-        reading.inputs = [m for name in _INPUTS if name in span.attributes for m in _messages(span.attributes, name)]
-    if not reading.outputs:
-        reading.outputs = [m for name in _OUTPUTS if name in span.attributes for m in _messages(span.attributes, name)]
-    if not reading.inputs and not reading.outputs:
+def _read_messages(span: Span, facts: SpanFacts) -> None:
+    if not facts.inputs:
+        facts.inputs = [m for name in _INPUTS if name in span.attributes for m in _messages(span.attributes, name)]
+    if not facts.outputs:
+        facts.outputs = [m for name in _OUTPUTS if name in span.attributes for m in _messages(span.attributes, name)]
+    if not facts.inputs and not facts.outputs:
         for event in span.events:
-            _read_event(event, reading)
+            _read_event(event, facts)
 
 
 def _messages(attributes: dict[str, Any], name: str) -> list[Message]:
@@ -103,21 +103,21 @@ def _messages(attributes: dict[str, Any], name: str) -> list[Message]:
     return message_shapes.messages_of(value, "assistant" if name in _OUTPUTS else "user")
 
 
-def _read_event(event: SpanEvent, reading: SpanReading) -> None:
+def _read_event(event: SpanEvent, facts: SpanFacts) -> None:
     """Read one event of a span: a message, or both sides of an exchange."""
     content = event.attributes | (event.body if isinstance(event.body, dict) else {})
     if event.name in _DETAILS:
-        reading.inputs += [m for name in _INPUTS for m in _messages(content, name)]
-        reading.outputs += [m for name in _OUTPUTS for m in _messages(content, name)]
+        facts.inputs += [m for name in _INPUTS for m in _messages(content, name)]
+        facts.outputs += [m for name in _OUTPUTS for m in _messages(content, name)]
     elif event.name == _CHOICE:
         inner = message_shapes.decoded(content.get("message"))
         message = message_shapes.message_of(inner if inner else content, "assistant")
-        reading.outputs += [message] if message else []
+        facts.outputs += [message] if message else []
     elif event.name in _EVENTS:
         calls = message_shapes.decoded(content.get("tool_calls"))
         role = _EVENTS[event.name]
         message = message_shapes.message_of({**content, "role": role, "tool_calls": calls, "type": ""}, role)
-        reading.inputs += [message] if message else []
+        facts.inputs += [message] if message else []
 
 
 def first(span: Span, *names: str) -> Any:  # any JSON

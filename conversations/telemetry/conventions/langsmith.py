@@ -3,42 +3,42 @@
 from typing import Any
 
 from conversations.telemetry import message_shapes
-from conversations.telemetry.reading import Call, Kind, Message, SpanReading
 from conversations.telemetry.span import Span
+from conversations.telemetry.span_facts import Call, Kind, Message, SpanFacts
 
 _KINDS: dict[str, Kind] = {"llm": "model", "tool": "tool", "retriever": "tool"}
 _THREADS = ("thread_id", "session_id", "conversation_id")
 
 
-def read(span: Span, reading: SpanReading) -> None:
+def read(span: Span, facts: SpanFacts) -> None:
     """Fill in what LangSmith tells."""
     kind = span.text("langsmith.span.kind").lower()
     if not kind:
         return
-    reading.has_tool_spans = True
-    reading.conversation = reading.conversation or span.text(*(f"langsmith.metadata.{name}" for name in _THREADS))
-    reading.agent = reading.agent or span.text("langsmith.metadata.lc_agent_name")
-    reading.kind = reading.kind or _KINDS.get(kind, "" if span.parent_id else "agent")
+    facts.has_tool_spans = True
+    facts.conversation = facts.conversation or span.text(*(f"langsmith.metadata.{name}" for name in _THREADS))
+    facts.agent = facts.agent or span.text("langsmith.metadata.lc_agent_name")
+    facts.kind = facts.kind or _KINDS.get(kind, "" if span.parent_id else "agent")
     inputs, outputs = (
         message_shapes.decoded(span.attributes.get(f"gen_ai.{side}")) for side in ("prompt", "completion")
     )
-    if reading.kind == "tool":
-        _read_tool(span, reading, inputs, outputs)
-    elif reading.kind:
-        reading.inputs = reading.inputs or message_shapes.messages_of(inputs)
-        reading.outputs = reading.outputs or _answers(outputs)
-    if reading.kind == "agent":
-        reading.agent = reading.agent or span.name
+    if facts.kind == "tool":
+        _read_tool(span, facts, inputs, outputs)
+    elif facts.kind:
+        facts.inputs = facts.inputs or message_shapes.messages_of(inputs)
+        facts.outputs = facts.outputs or _answers(outputs)
+    if facts.kind == "agent":
+        facts.agent = facts.agent or span.name
 
 
-def _read_tool(span: Span, reading: SpanReading, inputs: Any, outputs: Any) -> None:  # Any: any JSON
+def _read_tool(span: Span, facts: SpanFacts, inputs: Any, outputs: Any) -> None:  # Any: any JSON
     if outputs is None:  # another convention has it
-        outputs = reading.output
+        outputs = facts.output
     output = outputs.get("output", outputs) if isinstance(outputs, dict) else outputs
     message = message_shapes.tool_message_of(output)
     call_id = span.text("gen_ai.tool.call.id") or (message.id if message else "")
-    reading.call = reading.call or Call(call_id, span.text("gen_ai.tool.name") or span.name, inputs)
-    reading.output = message.output if message else output
+    facts.call = facts.call or Call(call_id, span.text("gen_ai.tool.name") or span.name, inputs)
+    facts.output = message.output if message else output
 
 
 def _answers(outputs: Any) -> list[Message]:

@@ -1,4 +1,4 @@
-"""The reading of a span by the conventions: an agent's run, a model's answer, a tool call or a handoff, and messages.
+"""What the conventions read of a span: an agent's run, a model's answer, a tool call or a handoff, and messages.
 
 Each convention fills in what earlier ones left empty (`conventions.read`).
 """
@@ -48,7 +48,7 @@ class Usage(NamedTuple):
 NOTHING_SPENT = Usage()
 
 
-class SpanReading(msgspec.Struct, gc=False):
+class SpanFacts(msgspec.Struct, gc=False):
     """What is known of one span. Empty if it has nothing that the record shows."""
 
     kind: Kind = ""
