@@ -38,7 +38,7 @@ MAX_FILE = 256 << 20  # bytes
 MAX_PIECE = 1 << 20  # bytes
 MAX_JOBS = 20  # of everybody; the oldest that nothing is done with goes
 SENT_WITHIN_S = 60  # seconds between two pieces, after which a file may go for another
-LOOK_EVERY_S = 0.5  # seconds between looks at the right of whoever imports (law H)
+POLL_EVERY_S = 0.5  # whether the person who imports may still do so (law H)
 KEPT_S = 3600  # seconds without a request after which a file is removed
 LEFT_S = 24 * 3600  # seconds after which nobody is using a file that this process did not receive
 MAX_PROBLEMS = ImportReport.SHOWN + 1  # lines
@@ -241,7 +241,7 @@ def _read(job: ImportJob, by: Who) -> list[ImportedConversation]:
 def _go_on(job: ImportJob, by: Who, conversations: int, events: int) -> None:
     """Note how far it is. Raises NotAllowed for one who may no longer import, Unavailable once the server stops."""
     jobs.note_progress(job, conversations, events)
-    if time.monotonic() - job.allowed_at >= LOOK_EVERY_S:
+    if time.monotonic() - job.allowed_at >= POLL_EVERY_S:
         permissions.require(permissions.principal_of(by), "publish")  # as the database says now
         job.allowed_at = time.monotonic()
 

@@ -21,8 +21,8 @@ from conversations.models import Approval, Conversation, Event, LegalHold, Run, 
 from conversations.models.run import UNFINISHED
 from conversations.realtime.server_runtime import ServerRuntime
 
-LOOK_EVERY = 1.0  # seconds between looks for something real, while anything happens
-LOOK_EVERY_IDLE = 5.0  # the same while nothing does
+POLL_EVERY_S = 1.0  # for something real, while anything happens
+POLL_EVERY_IDLE_S = 5.0  # the same while nothing does
 _REAL = """SELECT EXISTS(SELECT 1 FROM conversations_conversation WHERE NOT is_staged AND NOT is_demo)
 OR EXISTS(SELECT 1 FROM conversations_event e JOIN conversations_conversation c ON c.id=e.conversation_id
 WHERE c.is_demo AND e.principal<>%s)"""
@@ -71,9 +71,9 @@ class Demo:
         await asyncio.to_thread(_remove, key)
 
     async def _look(self) -> None:
-        await asyncio.sleep(LOOK_EVERY)
-        self._waited += LOOK_EVERY
-        if self._has_news or self._waited >= LOOK_EVERY_IDLE:
+        await asyncio.sleep(POLL_EVERY_S)
+        self._waited += POLL_EVERY_S
+        if self._has_news or self._waited >= POLL_EVERY_IDLE_S:
             self._has_news, self._waited = False, 0.0
             self._is_real = self._is_real or await asyncio.to_thread(_is_real)
 

@@ -11,8 +11,8 @@ from switchboard.bus import Bus, BusMessage
 from switchboard.current import get_bus
 from switchboard.errors import UnknownPosition, Unreachable
 
-LOOK_FOR = 20_000  # ms that one read waits
-LOOK_FOR_FIRST = 1_000  # ms, on an empty topic
+READ_WAIT_MS = 20_000
+FIRST_READ_WAIT_MS = 1_000  # on an empty topic
 MAX_WAIT_S = 5.0  # seconds between attempts while the bus is away
 AT_ONCE = 500  # messages in one read
 _log = logging.getLogger("switchboard")
@@ -53,8 +53,8 @@ def _after(bus: Bus, topic: str, position: str | None, *, is_near: bool) -> list
     more came than one read returns and the first of it is not known: it was not waited for.
     """
     if position is not None:
-        return bus.read_blocking(topic, position, AT_ONCE, LOOK_FOR)
-    first = bus.read_blocking(topic, None, 1, LOOK_FOR_FIRST)
+        return bus.read_blocking(topic, position, AT_ONCE, READ_WAIT_MS)
+    first = bus.read_blocking(topic, None, 1, FIRST_READ_WAIT_MS)
     newest = bus.read(topic, limit=AT_ONCE)
     if len(newest) < AT_ONCE:
         return newest

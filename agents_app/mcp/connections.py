@@ -28,7 +28,7 @@ from conversations.core.status import OK
 logger = logging.getLogger(__name__)
 logging.getLogger("mcp.client.stdio").addFilter(StdoutNoise())
 
-LOOK_EVERY = 5.0  # seconds between looks at what the server offers, which tells that it is there
+POLL_EVERY_S = 5.0  # what the server offers, which shows that it is there
 LOOK_S = 5.0  # seconds it may take to answer
 BACK_OFF = (0.5, 30.0)  # seconds before the next try: the first, and the longest
 MAX_REST = 3600.0  # seconds between two changes of a list that is another one at each look
@@ -170,7 +170,7 @@ class McpConnection(MCPServer):
             while not self._closing.is_set():
                 self._news.clear()
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_EVERY):
+                    async with asyncio.timeout(POLL_EVERY_S):
                         await self._news.wait()
                 if not self._closing.is_set():
                     await self._look(inner)
@@ -217,7 +217,7 @@ class McpConnection(MCPServer):
                 self._rest = 0.0
             return False
         if self.tools:
-            self._rest = min(max(LOOK_EVERY, 2 * self._rest), MAX_REST)
+            self._rest = min(max(POLL_EVERY_S, 2 * self._rest), MAX_REST)
             self._rests_until = now + self._rest
         return True
 

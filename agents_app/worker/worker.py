@@ -56,8 +56,8 @@ logger = logging.getLogger(__name__)
 
 RENEW_EVERY_S = leases.RUN_LEASE_S / 3
 LISTEN_EVERY = 0.5  # seconds between looks at what people ask of runs
-LOOK_EVERY = 0.5  # seconds between polls of the queue; news in this process wakes it at once
-LOOK_EVERY_ALONE = 5.0  # the same where this process alone writes
+POLL_EVERY_S = 0.5  # the queue; news in this process wakes it at once
+POLL_EVERY_ALONE_S = 5.0  # the same where this process alone writes
 AT_A_TIME = 50  # runs claimed in one go
 WAKING = registry.names_with("wakes_worker")
 
@@ -169,7 +169,7 @@ class Worker:
                 await self._claim(served, min(room, AT_A_TIME))
         try:
             async with asyncio.timeout(
-                LOOK_EVERY if settings.CONFIG.database_url else LOOK_EVERY_ALONE
+                POLL_EVERY_S if settings.CONFIG.database_url else POLL_EVERY_ALONE_S
             ):  # `wait_for` may lose the cancellation at the end
                 await self._news.wait()
         except TimeoutError:

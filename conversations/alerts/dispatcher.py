@@ -36,8 +36,8 @@ from conversations.models import AlertDelivery
 
 logger = logging.getLogger(__name__)
 
-LOOK_EVERY = 1.0  # seconds
-LOOK_EVERY_IDLE = 15.0  # the same without rules; a change in this process is seen at once
+POLL_EVERY_S = 1.0
+POLL_EVERY_IDLE_S = 15.0  # the same without rules; a change in this process is seen at once
 SLOW_EVERY = 15.0  # seconds between looks at what changes slowly
 FORGET_EVERY = 3600.0  # seconds between looks for what is over for long
 MAX_RESOLVERS = 8  # threads that resolve names or send e-mail
@@ -112,7 +112,7 @@ class Dispatcher(BackgroundThread):
             pause, claimed = await database.run(self._step, outcomes)
         except Exception as error:  # whatever it is, the thread must live
             self._note_error(error)
-            return LOOK_EVERY
+            return POLL_EVERY_S
         self._note("" if self._failure is None else f"rules cannot be evaluated: {self._failure}"[:200], self._failure)
         del self._outcomes[: len(outcomes)]
         for outcome in outcomes:
@@ -136,10 +136,10 @@ class Dispatcher(BackgroundThread):
         pending = evaluation.pending()
         if not any(pending):
             self._failure = None
-            return LOOK_EVERY_IDLE, []
+            return POLL_EVERY_IDLE_S, []
         now = database_now()
         is_more = self._evaluate(now, clock)
-        return 0.0 if is_more else LOOK_EVERY, self._claim(now, busy)
+        return 0.0 if is_more else POLL_EVERY_S, self._claim(now, busy)
 
     def _evaluate(self, now: int, clock: float) -> bool:
         """Evaluate the rules; return whether there is more at once. Deliveries are sent even if this fails."""

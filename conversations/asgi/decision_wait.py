@@ -18,7 +18,7 @@ from conversations.realtime.server_runtime import ServerRuntime
 from conversations.runs.approvals import external_approvals
 from conversations.runs.approvals.external_approvals import ExternalOutcome
 
-LOOK_EVERY = 1.0  # seconds, while waiting: heals a lost notification, and sees the server stop
+POLL_EVERY_S = 1.0  # while waiting: heals a lost notification, and sees the server stop
 RENEW_EVERY = 5.0  # seconds
 MAX_WAITING = 10_000  # of one endpoint
 T = TypeVar("T")
@@ -97,7 +97,7 @@ class DecisionWait:
                 if time.monotonic() - renewed > RENEW_EVERY:
                     await self.do(external_approvals.renew, awaited.approval)
                     renewed = time.monotonic()
-                await long_poll.wait_for_change(gone, news, max(0.0, min(left, LOOK_EVERY)))
+                await long_poll.wait_for_change(gone, news, max(0.0, min(left, POLL_EVERY_S)))
 
 
 def wait_of(scope: route.Scope, usual_s: int, most_s: int) -> int:

@@ -32,7 +32,7 @@ from conversations.realtime.socket_registry import GuardedRequest
 PATH = "/api/v1/events"
 STREAM = b"text/event-stream"
 MAX_FOLLOWERS, MAX_FOLLOWERS_EACH = 200, 20  # followers of this process, and of one principal
-LOOK_EVERY = 1.0  # seconds: heals a lost notification, and sees the server stop
+POLL_EVERY_S = 1.0  # heals a lost notification, and sees the server stop
 KEEPALIVE_EVERY = 15.0  # seconds
 SLOW_AFTER = 20.0  # seconds a send may block
 SETTLE_S = 0.2  # seconds that one look waits for transactions to end
@@ -143,7 +143,7 @@ class EventFeedEndpoint:
                     await out.send(b": keepalive\nid: %b\n\n" % f"{epoch}.{row}".encode())
                     spoke_at = loop.time()
                 if upto >= newest:  # else the look has waited
-                    await out.reader.unless_dismissed(long_poll.wait_for_change(gone, news, LOOK_EVERY))
+                    await out.reader.unless_dismissed(long_poll.wait_for_change(gone, news, POLL_EVERY_S))
         return None
 
     @property

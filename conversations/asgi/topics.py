@@ -26,7 +26,7 @@ from conversations.transport import topic_reads
 from switchboard.http_bus import MAX_BLOCK_MS, MAX_READ
 
 PREFIX, SUFFIX = "/api/v1/topics/", "/messages"
-LOOK_EVERY = 1.0  # seconds, while waiting: heals a lost notification, and sees the server stop
+POLL_EVERY_S = 1.0  # while waiting: heals a lost notification, and sees the server stop
 
 Message = tuple[str, str]  # id, body
 
@@ -112,7 +112,7 @@ class TopicEndpoint(route.Route):
                 left = deadline - time.monotonic()
                 if messages or left <= 0 or gone.done() or (stopping is not None and stopping.is_set()):
                     return messages
-                await long_poll.wait_for_change(gone, news, min(left, LOOK_EVERY))
+                await long_poll.wait_for_change(gone, news, min(left, POLL_EVERY_S))
 
 
 def _place(request: TopicRequest, reach: permissions.Reach) -> int:

@@ -28,7 +28,7 @@ from conversations.import_export.demo_script import (
 
 KEPT = 3  # conversations
 BETWEEN = 8.0  # seconds between two conversations
-LOOK_EVERY = 0.5  # seconds, while nobody looks
+POLL_EVERY_S = 0.5  # while nobody looks
 WORD = 0.12  # seconds: about 8 words a second
 
 Payload = dict[str, Any]  # JSON
@@ -165,7 +165,7 @@ class _Stage:
         ]
         await self._approvals.request(self._key, [self._complete(payload) for payload in payloads], beat.schema)
         while (decided := await self._approvals.decision(approval)) is None:
-            await self._wait(LOOK_EVERY)
+            await self._wait(POLL_EVERY_S)
         if decided.decision == "ended":
             return False
         self._agent = beat.call.agent
@@ -259,4 +259,4 @@ def _length(beat: Speaks | CallsTool) -> float:
 
 async def _viewers(has_viewers: Callable[[], bool], clock: Clock) -> None:
     while not has_viewers():
-        await clock.sleep(LOOK_EVERY)
+        await clock.sleep(POLL_EVERY_S)

@@ -19,7 +19,7 @@ from conversations.realtime.broadcast_listener import BroadcastListener
 from conversations.realtime.socket_registry import SocketRegistry
 from conversations.search.indexer import Indexer
 
-LOOK_EVERY = 60.0  # seconds between looks for warnings
+POLL_EVERY_S = 60.0  # for warnings
 MIN_POSTGRESQL = (14, 0)
 MIN_REDIS = (6, 2)
 
@@ -49,7 +49,7 @@ class NodeMetrics:
         """Return the figures as values that JSON can represent."""
         runtime = self._runtime
         now = time.monotonic()
-        if now - self._looked_at > LOOK_EVERY:
+        if now - self._looked_at > POLL_EVERY_S:
             self._looked_at = now
             self._look()
         layer = runtime.broadcast_listener.state

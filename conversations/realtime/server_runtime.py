@@ -32,7 +32,7 @@ from conversations.transport import relay_start
 
 logger = logging.getLogger(__name__)
 
-LOOK_AGAIN = 0.5  # seconds between looks for tables that are not there yet
+POLL_AGAIN_S = 0.5  # for tables that do not exist yet
 
 
 class ServerRuntime:
@@ -122,7 +122,7 @@ class ServerRuntime:
             except (Unavailable, DatabaseError) as error:
                 self.state = error.message if isinstance(error, Unavailable) else unavailable(error).message
                 logger.warning("%s", self.state)
-                await asyncio.sleep(LOOK_AGAIN)
+                await asyncio.sleep(POLL_AGAIN_S)
             else:
                 return
 
@@ -132,7 +132,7 @@ class ServerRuntime:
             if reason != self.state:
                 logger.warning("%s", reason)
                 self.state = reason
-            await asyncio.sleep(LOOK_AGAIN)
+            await asyncio.sleep(POLL_AGAIN_S)
 
     async def change_epoch(self, old: str, *, spared: GuardedSocket) -> bool:
         """Start a new epoch, once, because a client has seen a later history than the database has. Return whether this

@@ -22,8 +22,8 @@ from conversations.realtime.send_gate import SendGate
 
 logger = logging.getLogger(__name__)
 
-LOOK_EVERY = 0.5  # seconds
-LOOK_AGAIN = 0.1  # seconds after a look at the least, however often it is said that rights changed
+POLL_EVERY_S = 0.5
+MIN_POLL_INTERVAL_S = 0.1  # however often a change of rights is announced
 HEAD_EVERY = 15.0  # seconds between two `head` frames of a topic
 
 
@@ -161,11 +161,11 @@ class SocketRegistry:
     async def _guard(self) -> None:
         if not self.guarded and self._looked_at:
             await self._wake.wait()
-        elif (wait := self._looked_at + LOOK_EVERY - time.monotonic()) > 0:
+        elif (wait := self._looked_at + POLL_EVERY_S - time.monotonic()) > 0:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._wake.wait()
-        await asyncio.sleep(self._looked_at + LOOK_AGAIN - time.monotonic())
+        await asyncio.sleep(self._looked_at + MIN_POLL_INTERVAL_S - time.monotonic())
         self._wake.clear()
         self._looked_at = time.monotonic()
         if self.guarded:

@@ -23,7 +23,7 @@ from conversations.models import Meta, RetentionRule
 from conversations.redaction import expiry, retention_rules
 
 NAME = "retention"  # of the row that says when it last ran, µs UTC
-LOOK_EVERY = 60.0  # seconds
+POLL_EVERY_S = 60.0
 
 
 class RetentionJob(BackgroundThread):
@@ -41,7 +41,7 @@ class RetentionJob(BackgroundThread):
     def run(self) -> None:
         """Look every minute whether a round is due, until `close`. Trouble is waited out."""
         while self._is_open:
-            self._woken.wait(min(LOOK_EVERY, self._every))
+            self._woken.wait(min(POLL_EVERY_S, self._every))
             self._woken.clear()
             try:
                 with_connection(self._work)

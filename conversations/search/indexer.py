@@ -19,7 +19,7 @@ from conversations.search import index_writer
 
 logger = logging.getLogger(__name__)
 
-LOOK_EVERY = 1.0  # seconds, whatever is notified: on SQLite, nothing notifies of what a command commits
+POLL_EVERY_S = 1.0  # whatever is notified: on SQLite, nothing notifies of what a command commits
 COALESCE = 0.2  # seconds between two rounds while events trickle in
 SWEEP_EVERY = 5.0  # seconds between two rounds that pass over tokens alone
 REST_WHEN_BUSY = 4  # times as long as a batch took
@@ -48,9 +48,9 @@ class Indexer(ExclusiveThread):
         began, self._new_events = time.monotonic(), 0
         if self._round():  # a long way to go: most of the time is the writers', half of it when they are quiet
             share = REST_WHEN_BUSY if self._new_events > QUIET else 1
-            self._sleep(min((time.monotonic() - began) * share, LOOK_EVERY))
+            self._sleep(min((time.monotonic() - began) * share, POLL_EVERY_S))
         else:
-            self._news.wait(LOOK_EVERY)
+            self._news.wait(POLL_EVERY_S)
             self._sleep(COALESCE)
         self._news.clear()
 
@@ -80,7 +80,7 @@ class Indexer(ExclusiveThread):
             # Within `write_transaction()`, whose turn no other thread has meanwhile: still one checkpointer at a time.
             be_writer(connection.cursor())
         now = time.monotonic()
-        if now - self._counted_at > (LOOK_EVERY if self.lag.events else LAG_EVERY):
+        if now - self._counted_at > (POLL_EVERY_S if self.lag.events else LAG_EVERY):
             self.lag, self._counted_at = index_writer.lag(), now
         if not self._may_work:
             return False

@@ -27,7 +27,7 @@ from conversations.telemetry_export.collector import Collector, CollectorAnswer
 from conversations.telemetry_export.cursor import Cursor
 from conversations.telemetry_export.ended_runs import ENDS, EndedRun
 
-LOOK_EVERY = 1.0  # seconds, whatever was announced
+POLL_EVERY_S = 1.0  # whatever was announced
 PATIENCE = 2.0  # seconds for rows to settle
 MAX_RUNS = 100  # of one read
 MAX_SPANS, MAX_BYTES = 512, 1 << 20  # of one request; one run's are never parted
@@ -94,14 +94,14 @@ class Exporter(ExclusiveThread):
         try:
             work = with_connection(self._read)
             if work is None:
-                return LOOK_EVERY
+                return POLL_EVERY_S
             if not work.runs:
                 with_connection(self._pass, work)
-                return 0.0 if work.upto < self._newest else LOOK_EVERY
+                return 0.0 if work.upto < self._newest else POLL_EVERY_S
             return self._send_all(work)
         except Exception as error:  # whatever it is, the thread must live
             self._note_error(error)
-        return LOOK_EVERY
+        return POLL_EVERY_S
 
     def _read(self) -> Work | None:
         """Read what is to be sent, until it fills a request; None if another process does it."""
@@ -167,7 +167,7 @@ class Exporter(ExclusiveThread):
                 refusal=answer.words if refused else here.refusal,
             )  # fmt: skip
             if not with_connection(cursor.move, here, to):
-                return LOOK_EVERY  # another process has moved it
+                return POLL_EVERY_S  # another process has moved it
             here = to
         self._row = work.upto
         self._settle()

@@ -16,7 +16,7 @@ from conversations.events.log.records import Stored
 from conversations.transport import topic_reads
 from switchboard.bus import MAX_READ, BusMessage
 
-LOOK_EVERY = 1.0  # seconds, while blocked: heals a lost notification
+POLL_EVERY_S = 1.0  # while blocked: heals a lost notification
 
 
 class LogBus:
@@ -55,7 +55,7 @@ class LogBus:
                 left = deadline - time.monotonic()
                 if messages or left <= 0:
                     return messages
-                news.wait(min(left, LOOK_EVERY))
+                news.wait(min(left, POLL_EVERY_S))
 
 
 def _check(topic: str, limit: int) -> None:

@@ -15,7 +15,7 @@ CREDIT = 4 << 20  # bytes of a body that earn it more: chunks of a few bytes are
 FRAMING = 8  # bytes of framing that a byte of body may have
 PASS_OVER = 128 << 20  # bytes of a body that come after its answer, for a client that listens only at the end
 PATIENCE = 20.0  # seconds: for a whole head; for each further `PROGRESS` of a body, or of an answer that waits
-LOOK_EVERY = 5.0  # seconds
+POLL_EVERY_S = 5.0
 PROGRESS = 4 << 10  # bytes
 AT_ONCE = 64 << 10  # bytes of chunks that are written together
 _CLOSE = b"content-length: 0\r\nconnection: close\r\nx-content-type-options: nosniff\r\n\r\n"
@@ -52,7 +52,7 @@ class BoundedHttp(HttpToolsProtocol):
             "http.write_response": self._write_response,
         }
         self._marked = self._unread_since = self.loop.time()
-        self._looking = self.loop.call_later(LOOK_EVERY, self._look)
+        self._looking = self.loop.call_later(POLL_EVERY_S, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop checking."""
@@ -77,7 +77,7 @@ class BoundedHttp(HttpToolsProtocol):
             if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
                 self.transport.write(TOO_SLOW)
             self.transport.close()
-        self._looking = self.loop.call_later(LOOK_EVERY, self._look)
+        self._looking = self.loop.call_later(POLL_EVERY_S, self._look)
 
     def _is_left_unread(self, now: float) -> bool:
         """Return whether the client has not read its response for too long. While nothing is added, what is buffered

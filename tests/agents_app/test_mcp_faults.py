@@ -67,7 +67,7 @@ class Faulty(McpServer):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(connections, "BACK_OFF", (0.05, 0.2))
-    monkeypatch.setattr(connections, "LOOK_EVERY", 0.05)
+    monkeypatch.setattr(connections, "POLL_EVERY_S", 0.05)
 
 
 def team_of(*steps, server):
@@ -271,7 +271,7 @@ def test_the_text_of_an_error_is_limited(monkeypatch):
 
 
 def test_a_list_that_is_another_one_at_each_look_is_taken_over_rarely(monkeypatch):
-    monkeypatch.setattr(connections, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(connections, "POLL_EVERY_S", 0.01)
 
     class Ticking(Faulty):
         """A server whose descriptions say how often it was asked."""

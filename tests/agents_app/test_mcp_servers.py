@@ -75,7 +75,7 @@ def desk(running):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(connections, "BACK_OFF", (0.05, 0.2))
-    monkeypatch.setattr(connections, "LOOK_EVERY", 0.2)
+    monkeypatch.setattr(connections, "POLL_EVERY_S", 0.2)
     monkeypatch.setattr(mcp_tools, "FIRST_S", 2.0)  # `connected` waits for as long as it takes
 
 

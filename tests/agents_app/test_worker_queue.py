@@ -29,8 +29,8 @@ class Silent(Model):
 
 def test_more_queued_runs_than_are_claimed_at_a_time_begin_at_once(monkeypatch):
     monkeypatch.setattr(workers, "AT_A_TIME", 2)
-    monkeypatch.setattr(workers, "LOOK_EVERY", 600.0)
-    monkeypatch.setattr(workers, "LOOK_EVERY_ALONE", 600.0)
+    monkeypatch.setattr(workers, "POLL_EVERY_S", 600.0)
+    monkeypatch.setattr(workers, "POLL_EVERY_ALONE_S", 600.0)
     silent = Team(name="test", agents=[Agent(name="Clerk", model=Silent())], entry=["Clerk"])
     with working(silent, stop_s=0):  # registers the agent
         pass

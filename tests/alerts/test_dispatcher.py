@@ -5,7 +5,7 @@ import time
 import pytest
 
 from conversations.alerts import deliveries, evaluation
-from conversations.alerts.dispatcher import LOOK_EVERY_IDLE, Dispatcher
+from conversations.alerts.dispatcher import POLL_EVERY_IDLE_S, Dispatcher
 from conversations.core import http_post
 from conversations.core.database_clock import database_now
 from conversations.models import AlarmCause, AlertDelivery
@@ -140,5 +140,5 @@ def test_without_rules_a_look_costs_one_statement(django_assert_num_queries, is_
     idle._step([])  # what is over for long is looked for at the start, and once an hour
 
     with django_assert_num_queries(1):
-        assert idle._step([]) == (LOOK_EVERY_IDLE, [])
+        assert idle._step([]) == (POLL_EVERY_IDLE_S, [])
     idle._loop.close()

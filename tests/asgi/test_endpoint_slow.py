@@ -47,7 +47,7 @@ async def answer_much(send, part):
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[uvicorn.Server]:
     """A server in a thread, with little patience."""
     monkeypatch.setattr(http_protocol, "PATIENCE", QUIET)
-    monkeypatch.setattr(http_protocol, "LOOK_EVERY", 0.1)
+    monkeypatch.setattr(http_protocol, "POLL_EVERY_S", 0.1)
     with threaded_server(answer_after_the_body) as server:
         yield server
 

@@ -99,8 +99,8 @@ def test_the_demo_ends_once_something_real_is_there_though_a_look_for_it_has_fai
         await asyncio.to_thread(until, is_real, within=30, what="the demo to see something real")
 
     monkeypatch.setattr(demo, "_is_real", look)
-    monkeypatch.setattr(demo, "LOOK_EVERY_IDLE", 0.0)
-    monkeypatch.setattr(demo, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(demo, "POLL_EVERY_IDLE_S", 0.0)
+    monkeypatch.setattr(demo, "POLL_EVERY_S", 0.01)
     for name in ("_end_left_runs", "_demos"):
         monkeypatch.setattr(demo, name, list)
     monkeypatch.setattr(player, "run", play)

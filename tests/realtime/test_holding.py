@@ -126,7 +126,7 @@ def test_a_gate_is_held_from_its_time_on():
 
 
 def test_looks_begin_so_often_that_a_quick_database_holds_nothing():
-    assert socket_registry.LOOK_EVERY <= FRESH / 1.5
+    assert socket_registry.POLL_EVERY_S <= FRESH / 1.5
 
 
 def test_nobody_looks_while_nobody_is_there_and_at_once_when_somebody_comes():
@@ -135,7 +135,7 @@ def test_nobody_looks_while_nobody_is_there_and_at_once_when_somebody_comes():
         looking.start()
         await wait_for(lambda: looking._looked_at)
         first = looking._looked_at
-        await asyncio.sleep(2 * socket_registry.LOOK_EVERY)  # nothing tells that nobody looked
+        await asyncio.sleep(2 * socket_registry.POLL_EVERY_S)  # nothing tells that nobody looked
         later, is_held = looking._looked_at, looking.send_gate.is_held
         looking.admit(Socket(), most=1)
         await asyncio.wait_for(looking.send_gate.wait_until_open(), 60)

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def quick(monkeypatch):
     monkeypatch.setattr(exporter, "FIRST_PAUSE", 0.02)
     monkeypatch.setattr(exporter, "MAX_PAUSE", 0.2)
-    monkeypatch.setattr(exporter, "LOOK_EVERY", 0.05)
+    monkeypatch.setattr(exporter, "POLL_EVERY_S", 0.05)
 
 
 @pytest.fixture

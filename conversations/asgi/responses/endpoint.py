@@ -19,7 +19,7 @@ import msgspec
 from conversations.asgi import long_poll, route
 from conversations.asgi.responses import parse_request, resource
 from conversations.asgi.responses.shared import (
-    LOOK_EVERY,
+    POLL_EVERY_S,
     SILENCE,
     SLOW_AFTER,
     PendingResponse,
@@ -171,7 +171,7 @@ class Wire:
         """Wait while it is unknown who may still read (law H)."""
         while self._send_gate.is_held and not (self.is_over or self.is_stopping):
             with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_EVERY):
+                async with asyncio.timeout(POLL_EVERY_S):
                     await self._send_gate.wait_until_open()
 
     async def start(self, headers: Iterable[tuple[bytes, bytes]]) -> None:

@@ -33,7 +33,7 @@ from conversations.runs.responses.create import NewResponse, Received
 logger = logging.getLogger(__name__)
 
 VERB = "respond"
-LOOK_EVERY = 1.0  # seconds, while nothing happens: sees the server stop and the client leave
+POLL_EVERY_S = 1.0  # while nothing happens: sees the server stop and the client leave
 SILENCE = 15.0  # seconds after which something is said, so that nobody in between hangs up
 PORTION = 8 << 10  # bytes of events that are encoded and sent at a time: joined tokens become many times their size
 SLOW_AFTER = 20.0  # seconds a reader may leave what is sent to it
@@ -158,7 +158,7 @@ class ResponsesContext:
         while True:
             page: list[Stored] = []
             try:
-                page = await self.followers.next(begun.follower, min(LOOK_EVERY, max(0.0, begun.progress.left_s)))
+                page = await self.followers.next(begun.follower, min(POLL_EVERY_S, max(0.0, begun.progress.left_s)))
                 failing_since = 0.0
             except Exception as error:  # whatever the database says: the run goes on, so its reader is told
                 failing_since = failing_since or time.monotonic()

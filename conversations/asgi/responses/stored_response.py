@@ -26,7 +26,7 @@ from conversations.runs.responses.stored_response import StoredResponse
 VIEW = "view"
 READING = ("GET", "HEAD")
 INCLUDE = ("include", "include[]")  # a list, as clients send one; what is stored is returned without it, too
-CANCEL_PATIENCE, LOOK_EVERY = 5.0, 0.1  # seconds to wait for a cancelled run's end, and between looks
+CANCEL_PATIENCE, POLL_EVERY_S = 5.0, 0.1  # seconds to wait for a cancelled run's end, and between looks
 MAX_LIMIT, DEFAULT_LIMIT = 100, 20  # of one page of input items: at most, and where the request does not say
 
 
@@ -79,7 +79,7 @@ class CancelEndpoint:
         stored = await self._context.do(_cancel, caller, scope["named"])
         deadline = time.monotonic() + CANCEL_PATIENCE
         while stored.end is None and time.monotonic() < deadline:
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(POLL_EVERY_S)
             stored = await self._context.do(find, caller, scope["named"])
         await route.answer(send, 200, msgspec.json.encode(shown(stored)))
 

@@ -16,7 +16,7 @@ from conversations.events.log import bounded_reads
 from conversations.events.log.records import Stored
 
 PAGE = 500  # events of one read
-LOOK_EVERY = 0.01  # seconds
+POLL_EVERY_S = 0.01
 
 _NAMES = "e.id AS row,c.key AS key,e.seq,e.kind,e.at,e.principal,e.run,e.turn,e.event_id,e.body"
 _COLUMNS = "row,key,seq,kind,at,principal,run,turn,event_id,body"
@@ -78,7 +78,7 @@ class SettledRows:
             elif time.monotonic() > deadline:
                 break
             else:
-                time.sleep(LOOK_EVERY)
+                time.sleep(POLL_EVERY_S)
         self._waiting, self._row = None if row == newest.row else waiting, row
         return FeedEnd(row, newest.row, newest.highest_given)
 

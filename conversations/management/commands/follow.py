@@ -18,7 +18,7 @@ from conversations.import_export.server_client import REPORT, ServerClient
 from conversations.import_export.session_follower import SessionFollower
 from conversations.management.recorded_text import RecordedTextCommand
 
-LOOK_EVERY = 0.25  # seconds between looks at the file
+POLL_EVERY_S = 0.25  # the file
 RETRIED = (Unavailable, Busy)
 RETRY_AFTER_S = 1.0
 
@@ -77,7 +77,7 @@ class Command(RecordedTextCommand):
             if is_once:
                 self.stdout.write(f"{follower.published:,} event{'s' * (follower.published != 1)} sent.")
                 return
-            time.sleep(LOOK_EVERY)
+            time.sleep(POLL_EVERY_S)
 
 
 @contextmanager

@@ -226,7 +226,7 @@ def test_whoever_loses_the_right_meanwhile_imports_nothing(people, admin, monkey
 @pytest.mark.parametrize("how", ["the role", "the account"])
 @pytest.mark.parametrize("is_dry", [True, False])
 def test_an_import_ends_when_the_right_to_it_does(people, admin, monkeypatch, is_dry, how):
-    monkeypatch.setattr(browser_import, "LOOK_EVERY_S", 0.0, raising=False)
+    monkeypatch.setattr(browser_import, "POLL_EVERY_S", 0.0, raising=False)
     address, _ = send(admin, CHATS)
     steps, note = [], browser_import.jobs.note_progress
 
