@@ -62,7 +62,7 @@ from dashboard.pages import (
 from dashboard.pages.conversations import conversations
 from dashboard.pages.conversations import dismissal as since_left_dismissal
 from dashboard.pages.operations import ops
-from dashboard.pages.statistics import numbers
+from dashboard.pages.statistics import statistics
 
 register_converter(ConversationId, "cid")
 register_converter(RowNumber, "number")
@@ -104,7 +104,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("calls/answers/", form_actions.answers, name="call-answers"),
     path("calls/<str:id>/", call_page.call, name="call"),
     path("calls/<str:id>/replays/", call_page.create_replay, name="call-replays"),
-    path("numbers/", numbers, name="numbers"),
+    path("numbers/", statistics, name="numbers"),
     path("approvals/", approvals.approvals, name="approvals"),
     path("approvals/rules/", auto_approvals.rules, name="approval-rules"),
     path("approvals/rules/revocations/", auto_approvals.revocations, name="approval-rule-revocations"),

@@ -16,8 +16,8 @@ from conversations.core.micros import to_datetime
 from conversations.core.model_prices import ModelTokenCount
 from conversations.listing.url_filters import TIME_SPANS, end_to_iso, to_iso
 from conversations.rendering import agent_colors, participant_marks, richtext, svg_chart, timestamps
-from conversations.tool_calls.listing import statistics as reading
-from conversations.tool_calls.listing.statistics import Numbers, rank
+from conversations.tool_calls.listing import statistics_query
+from conversations.tool_calls.listing.statistics_query import Statistics, rank
 from dashboard.pages.base_context import render_page
 from dashboard.pages.require_permission import require_permission
 
@@ -52,27 +52,29 @@ class Chart:
 
 @require_safe
 @require_permission("view")
-def numbers(request: HttpRequest) -> HttpResponse:
+def statistics(request: HttpRequest) -> HttpResponse:
     """Show the charts of the range `?last=` (1h, 24h, 7d, 30d), or of `?from=` and `?to=`."""
     agent_colors.refresh_colors()
     params = {name: request.GET.get(name, "").strip()[:40] for name in ("last", "from", "to")}
     try:
-        stats = reading.numbers(reading.range_of(params["last"], params["from"], params["to"]))
+        stats = statistics_query.statistics_of(statistics_query.range_of(params["last"], params["from"], params["to"]))
         wrong = {}
     except Invalid as error:
         stats, wrong = None, {error.field: hidden_characters.spelled_out(error.message)}
     return render_page(
         request, "statistics.html", status=400 if wrong else 200, wrong=wrong, asked=params,
-        ranges={name: TIME_SPANS[name][0] for name in reading.RANGES}, chosen=stats.range.name if stats else "",
+        ranges={name: TIME_SPANS[name][0] for name in statistics_query.RANGES},
+        chosen=stats.range.name if stats else "",
         charts=[_calls(stats), _latency(stats), _waiting(stats), _tokens(stats)] if stats else [],
-        spent=_spent(stats) if stats else [], reviews=_reviews(stats) if stats else [], found=stats, bounds=reading,
+        spent=_spent(stats) if stats else [], reviews=_reviews(stats) if stats else [], found=stats,
+        bounds=statistics_query,
         ends=[to_datetime(stats.range.start), to_datetime(stats.range.end)] if stats else [],
         calls_query=f"from={to_iso(stats.range.start)}&to={end_to_iso(stats.range.end)}" if stats else "",
         totals=_totals(stats) if stats else {},
     )  # fmt: skip
 
 
-def _totals(stats: Numbers) -> dict[str, tuple[str, str]]:
+def _totals(stats: Statistics) -> dict[str, tuple[str, str]]:
     """Return the figures for the whole range, each with its tone."""
     calls, failed = sum(span.calls for span in stats.spans), sum(span.failed for span in stats.spans)
     plus = "+" if any(span.is_cut for span in stats.spans) else ""
@@ -92,7 +94,7 @@ def _totals(stats: Numbers) -> dict[str, tuple[str, str]]:
     }
 
 
-def _total_tokens(stats: Numbers) -> str:
+def _total_tokens(stats: Statistics) -> str:
     """Return the tokens of all turns as text, which says if those of some are unknown."""
     turns, unknown = sum(entry.turns for entry in stats.spent), sum(entry.unknown for entry in stats.spent)
     if turns and turns == unknown:
@@ -100,7 +102,7 @@ def _total_tokens(stats: Numbers) -> str:
     return _compact(sum(entry.input + entry.output for entry in stats.spent)) + ("+" if unknown else "")
 
 
-def _total_cost(stats: Numbers) -> str:
+def _total_cost(stats: Statistics) -> str:
     """Return the cost of all turns with a known price as text, which says if the price of others is unknown."""
     return _cost(
         *(
@@ -110,7 +112,7 @@ def _total_cost(stats: Numbers) -> str:
     )
 
 
-def _calls(stats: Numbers) -> Chart:
+def _calls(stats: Statistics) -> Chart:
     kinds = [[float(span.others) for span in stats.spans], [float(span.stopped) for span in stats.spans]]
     kinds.append([float(span.failed) for span in stats.spans])
     series = [Series("done or in progress"), Series("not run", "waiting"), Series("failed", "failed")]
@@ -124,7 +126,7 @@ def _calls(stats: Numbers) -> Chart:
     )
 
 
-def _latency(stats: Numbers) -> Chart:
+def _latency(stats: Statistics) -> Chart:
     lines = [[rank(span.took, percent) for span in stats.spans] for percent in PERCENTS]
     series = [Series("median"), Series("p95", "waiting"), Series("p99", "failed")]
     rows = [
@@ -134,7 +136,7 @@ def _latency(stats: Numbers) -> Chart:
     return _lined(stats, "latency", "Call duration", series, lines, [*("Median", "p95", "p99"), "Measured"], rows, _ms)
 
 
-def _waiting(stats: Numbers) -> Chart:
+def _waiting(stats: Statistics) -> Chart:
     lines = [[rank(span.waited, percent) for span in stats.spans] for percent in PERCENTS[:2]]
     series = [Series("median"), Series("p95", "waiting")]
     rows = [
@@ -145,7 +147,7 @@ def _waiting(stats: Numbers) -> Chart:
     return _lined(stats, "waiting", "Approval wait", series, lines, head, rows, _seconds)
 
 
-def _tokens(stats: Numbers) -> Chart:
+def _tokens(stats: Statistics) -> Chart:
     sums: Counter[str] = Counter()
     known = [entry for entry in stats.spent if entry.turns > entry.unknown]
     for entry in known:
@@ -165,7 +167,7 @@ def _tokens(stats: Numbers) -> Chart:
     return _stacked(stats, "tokens", "Tokens by agent", summary, series, kinds, [entry.name for entry in series], rows)
 
 
-def _spent(stats: Numbers) -> list[dict[str, Any]]:
+def _spent(stats: Statistics) -> list[dict[str, Any]]:
     """Return the tokens by agent and model over the whole range, the highest first; of turns that did not tell their
     tokens only how many there were."""
     sums: dict[tuple[str, str, bool], list[int]] = {}
@@ -198,7 +200,7 @@ def _cost(*counts: ModelTokenCount) -> str:
     return model_prices.shown(cost.dollars) + ("+" if cost.is_partial and cost.dollars is not None else "")
 
 
-def _reviews(stats: Numbers) -> list[dict[str, Any]]:
+def _reviews(stats: Statistics) -> list[dict[str, Any]]:
     """Return the thumbs given to each sender, with the share of thumbs up."""
     return [
         {
@@ -213,7 +215,7 @@ def _reviews(stats: Numbers) -> list[dict[str, Any]]:
 
 
 def _stacked(
-    stats: Numbers, name: str, title: str, summary: str, series: list[Series], kinds: list[list[float]],
+    stats: Statistics, name: str, title: str, summary: str, series: list[Series], kinds: list[list[float]],
     head: Sequence[str | Markup], rows: list[list[str]],
 ) -> Chart:  # fmt: skip
     top = svg_chart.top_of([sum(kind[n] for kind in kinds) for n in range(len(stats.spans))])
@@ -222,7 +224,7 @@ def _stacked(
 
 
 def _lined(
-    stats: Numbers, name: str, title: str, series: list[Series], values: list[list[float | None]],
+    stats: Statistics, name: str, title: str, series: list[Series], values: list[list[float | None]],
     head: Sequence[str | Markup], rows: list[list[str]], format_value: Callable[[float | None], str],
 ) -> Chart:  # fmt: skip
     measured = [value for line in values for value in line if value is not None]
@@ -247,7 +249,7 @@ def _lined(
     )
 
 
-def _table(stats: Numbers, rows: list[list[str]]) -> list[tuple[datetime, list[str]]]:
+def _table(stats: Statistics, rows: list[list[str]]) -> list[tuple[datetime, list[str]]]:
     """Return the rows of a table, newest first: readers look for the most recent."""
     return [(to_datetime(span.start), row) for span, row in zip(stats.spans, rows, strict=True)][::-1]
 

@@ -16,12 +16,12 @@ from pytest_django import DjangoDbBlocker
 from conversations.events import log
 from conversations.models import Approval, ToolCall, Turn
 from conversations.models.tool_call import FAILED, STOPPED
-from conversations.tool_calls.listing import facets, statistics
+from conversations.tool_calls.listing import facets, statistics_query
 from conversations.tool_calls.listing import query as listing
 from conversations.tool_calls.listing.export import EXPORT
 from conversations.tool_calls.listing.filters import STATUSES, CallFilters
 from conversations.tool_calls.listing.rows import item, rows
-from conversations.tool_calls.listing.statistics import Range
+from conversations.tool_calls.listing.statistics_query import Range
 from tests.support import listed, toolcalls
 from tests.support.databases import filled
 from tests.support.tiers import rounds
@@ -131,7 +131,7 @@ def _ranges(dice: random.Random) -> list[Range]:
     """Draw ranges that hold some of what is recorded, all of it among them."""
     ends = ToolCall.objects.aggregate(first=Min("started_at"), last=Max("started_at"))
     drawn = [sorted(dice.randint(ends["first"], ends["last"]) for _ in range(2)) for _ in range(6)]
-    ranges = [Range("", first, other + 1, dice.randint(1, statistics.MAX_SPANS)) for first, other in drawn]
+    ranges = [Range("", first, other + 1, dice.randint(1, statistics_query.MAX_SPANS)) for first, other in drawn]
     return [Range("", ends["first"], ends["last"] + MINUTE, 7), *ranges]
 
 
@@ -140,11 +140,13 @@ def _output(**usage: int) -> dict[str, object]:
 
 
 def test_each_span_counts_and_times_what_a_look_at_every_call_finds(monkeypatch):
-    monkeypatch.setattr(statistics, "TIMED", 10_000)
+    monkeypatch.setattr(statistics_query, "TIMED", 10_000)
     calls = list(ToolCall.objects.order_by("id").values_list("started_at", "status", "duration_ms"))
 
     for time_range in _ranges(random.Random(3)):
-        for span, (start, end) in zip(statistics.numbers(time_range).spans, time_range.edges(), strict=True):
+        for span, (start, end) in zip(
+            statistics_query.statistics_of(time_range).spans, time_range.edges(), strict=True
+        ):
             inside = [(status, ms) for at, status, ms in calls if start <= at < end]
             statuses = Counter(status for status, _ in inside)
             assert Counter(span.counts) == statuses
@@ -162,7 +164,7 @@ def test_waiting_times_and_tokens_are_those_of_every_question_and_turn():
     last = Turn.objects.aggregate(last=Max("at"))["last"]
     whole = Range("", last - 60 * MINUTE, last + MINUTE, 1)
 
-    numbers_read = statistics.numbers(whole)
+    numbers_read = statistics_query.statistics_of(whole)
 
     spent = {
         (spent_row.agent, spent_row.model, spent_row.is_demo): (spent_row.input, spent_row.output, spent_row.turns)

@@ -111,7 +111,7 @@ class Reviews:
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class Statistics:
     """Everything the page shows. `turns_since`: the tokens of earlier turns in the range were not counted."""
 
     range: Range
@@ -145,7 +145,7 @@ def range_of(last: str, begins: str, ends: str, now: datetime | None = None) -> 
     return Range(last, end - spans * width, end, spans)
 
 
-def numbers(time_range: Range) -> Numbers:
+def statistics_of(time_range: Range) -> Statistics:
     """Read all statistics of a range."""
     spans = [TimeSpan(start) for start, _ in time_range.edges()]
     seen = (
@@ -158,7 +158,7 @@ def numbers(time_range: Range) -> Numbers:
     for span in spans:
         span.took.sort()
         span.waited.sort()
-    return Numbers(time_range, spans, spent, turns_since, asked_since, _review(time_range))
+    return Statistics(time_range, spans, spent, turns_since, asked_since, _review(time_range))
 
 
 def rank(values: Sequence[float], percent: int) -> float | None:

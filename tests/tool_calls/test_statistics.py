@@ -9,8 +9,8 @@ from conversations.core.errors import Invalid
 from conversations.events import log
 from conversations.events.log.import_staging import StagedBatch
 from conversations.models import Conversation, ToolCall, Turn
-from conversations.tool_calls.listing import statistics
-from conversations.tool_calls.listing.statistics import Range, range_of, rank
+from conversations.tool_calls.listing import statistics_query
+from conversations.tool_calls.listing.statistics_query import Range, range_of, rank
 from tests.support import toolcalls
 
 pytestmark = pytest.mark.django_db
@@ -23,13 +23,13 @@ def _output(**usage: int) -> dict[str, object]:
 
 
 def test_what_is_cut_is_said(monkeypatch):
-    monkeypatch.setattr(statistics, "COUNTED", 4)
-    monkeypatch.setattr(statistics, "TIMED", 3)
+    monkeypatch.setattr(statistics_query, "COUNTED", 4)
+    monkeypatch.setattr(statistics_query, "TIMED", 3)
     for number in range(6):
         log.append(toolcalls.call("c", number, duration_ms=float(number)))
     at = ToolCall.objects.aggregate(last=Max("started_at"))["last"]
 
-    span = statistics.numbers(Range("", at - MINUTE, at + MINUTE, 1)).spans[0]
+    span = statistics_query.statistics_of(Range("", at - MINUTE, at + MINUTE, 1)).spans[0]
 
     assert (span.counts, span.is_cut) == ({"done": 4}, True)
     assert span.took == [3.0, 4.0, 5.0]
@@ -43,7 +43,7 @@ def test_what_an_import_still_writes_is_not_counted():
     Conversation.objects.filter(key="staged").update(is_staged=True)
     at = ToolCall.objects.aggregate(last=Max("started_at"))["last"]
 
-    numbers_read = statistics.numbers(Range("", at - MINUTE, at + MINUTE, 1))
+    numbers_read = statistics_query.statistics_of(Range("", at - MINUTE, at + MINUTE, 1))
 
     assert (numbers_read.spans[0].calls, numbers_read.spans[0].took, numbers_read.spent) == (1, [5.0], [])
 
@@ -58,7 +58,7 @@ def test_a_percentile_is_a_value_that_was_measured(values, percent, wanted):
 
 
 def test_a_named_range_ends_after_now_at_a_round_time():
-    for name, spans in statistics.RANGES.items():
+    for name, spans in statistics_query.RANGES.items():
         range_read = range_of(name, "", "", NOW)
 
         assert (range_read.name, range_read.spans, len(range_read.edges())) == (name, spans, spans)
@@ -81,20 +81,20 @@ def test_a_range_that_is_none_names_its_mistake(last, begins, ends, field):
 def test_what_counts_as_failed_and_as_stopped():
     counts = {"failed": 1, "timeout": 2, "unknown": 4, "rejected": 8, "blocked": 16, "done": 32, "waiting": 64}
 
-    span = statistics.TimeSpan(0, counts)
+    span = statistics_query.TimeSpan(0, counts)
 
     assert (span.failed, span.stopped, span.others, span.calls) == (7, 24, 96, 127)
 
 
 def test_a_count_that_ended_among_calls_nobody_sees_yet_says_so(monkeypatch):
-    monkeypatch.setattr(statistics, "COUNTED", 4)
+    monkeypatch.setattr(statistics_query, "COUNTED", 4)
     batch = StagedBatch()
     staged = batch.stage("brought")
     log.append([event_ for n in range(6) for event_ in toolcalls.call(staged, n)], chained_as=batch.chained_as)
     log.append([event_ for n in range(3) for event_ in toolcalls.call("desk", n)])
     ends = ToolCall.objects.aggregate(first=Min("started_at"), last=Max("started_at"))
 
-    span = statistics.numbers(Range("", ends["first"], ends["last"] + MINUTE, 1)).spans[0]
+    span = statistics_query.statistics_of(Range("", ends["first"], ends["last"] + MINUTE, 1)).spans[0]
 
     assert span.is_cut
     assert span.counts.get("done", 0) <= 3
