@@ -147,13 +147,13 @@ class RunEncoder:
         """Return the stream events for an event of the conversation; for most there are none."""
         if event.run != self.segment.run or self.is_over:
             return []
-        rule = _RULES.get(event.kind) or (_end if event.kind in ENDS else None)
+        rule = _RULES.get(event.kind) or (RunEncoder._end if event.kind in ENDS else None)
         if rule is None and not event.kind.endswith(".stage"):
             return []
         fields = read(event.body)
         if fields.parent_call is not None:
             return []  # a run inside a tool: no part of what this one says
-        made = (rule or _stage)(self, event, fields)
+        made = (rule or RunEncoder._stage)(self, event, fields)
         for streamed in made:
             streamed.timestamp = streamed.timestamp or event.at // 1000
         return made
@@ -234,6 +234,95 @@ class RunEncoder:
         self._step = agent
         return [*made, StepStartedEvent(step_name=agent)]
 
+    def _started(self, _: Stored, fields: Fields) -> Events:
+        was_waiting, self._waits = self._waits, False
+        resumed: Events = [self.note("resumed", {})] if was_waiting else []
+        return [*resumed, *self._go_to(fields.agent or self.segment.agent)]
+
+    def _handed_off(self, _: Stored, fields: Fields) -> Events:
+        return self._go_to(fields.to_agent)
+
+    def _stage(self, _: Stored, fields: Fields) -> Events:
+        return [StateSnapshotEvent(snapshot={"stage": fields.stage, "agent": fields.agent})]
+
+    def _turned(self, _: Stored, fields: Fields) -> Events:
+        spent = fields.usage or {}
+        if not isinstance(spent.get("input_tokens"), int):
+            return []
+        total = self._usage.setdefault(fields.model, TokenUsage(model=fields.model or None))
+        total.input_tokens = (total.input_tokens or 0) + spent["input_tokens"]
+        total.output_tokens = (total.output_tokens or 0) + int(spent.get("output_tokens") or 0)
+        total.total_tokens = total.input_tokens + total.output_tokens
+        return []
+
+    def _token(self, _: Stored, fields: Fields) -> Events:
+        return self._say(self._message_id(fields.turn), clean_text(fields.text or ""), is_whole=False)
+
+    def _output(self, _: Stored, fields: Fields) -> Events:
+        return self._say(self._message_id(fields.turn), clean_text(fields.text or ""), is_whole=True)
+
+    def _tool_step(self, _: Stored, fields: Fields) -> Events:
+        if fields.origin == BUDGET:
+            return []
+        if fields.origin == response_ids.CLIENT_ORIGIN and fields.status is None and fields.tool_call:
+            self._front_end_calls.append(fields)
+            return []
+        made = self._call(fields)
+        if fields.status == "success":
+            output = fields.output if fields.output is not None else fields.result_summary
+            return [*made, *self._result(fields, as_text("" if output is None else output))]
+        if fields.status in ("error", "timeout"):
+            return [*made, *self._result(fields, f"The tool failed: {as_text(fields.error or fields.status)}")]
+        return made
+
+    def _approval_requested(self, _: Stored, fields: Fields) -> Events:
+        self._interrupts[fields.approval_id] = interrupt_of(fields)
+        return self._call(fields) if fields.origin != BUDGET else []
+
+    def _approval_closed(self, event: Stored, fields: Fields) -> Events:
+        self._interrupts.pop(fields.approval_id, None)
+        if event.kind == "approval.decided" and fields.decision == "reject":
+            return self._result(fields, f"{NOT_RUN}rejected{f': {fields.message}' if fields.message else ''}")
+        return []
+
+    def _refused(self, _: Stored, fields: Fields) -> Events:
+        return [*self._call(fields), *self._result(fields, f"{NOT_RUN}{fields.reason or 'denied by policy'}")]
+
+    def _waiting(self, _: Stored, fields: Fields) -> Events:
+        if fields.reason == "approval" and (made := self.interrupt()):
+            return made
+        self._waits = True
+        return [self.note("waiting", {"reason": fields.reason, "server": fields.server})]
+
+    def _completed(self, event: Stored, fields: Fields) -> Events:
+        """Stream the part of the complete answer that was not streamed; the stored answer is authoritative."""
+        if not isinstance(items := json.loads(event.body).get("output"), list):
+            return []
+        spoken = {id_.rpartition(".")[2] for id_ in self._closed | {*self._texts}}
+        known = {response_ids.message_item_id(self.segment.response, int(turn)) for turn in spoken if turn.isdecimal()}
+        made: Events = []
+        for item in items:
+            if isinstance(item, dict) and item.get("type") == "message" and item.get("id") not in known:
+                text = response_ids.text_of(item.get("content"))
+                made += self._say(self._message_id(item.get("id")), clean_text(text), is_whole=True)
+        calls = [item for item in items if isinstance(item, dict) and item.get("type") == "function_call"]
+        for call, item in zip(reversed(self._front_end_calls), reversed(calls), strict=False):
+            call.args_raw = str(item.get("arguments") or "")  # the record masks them, and shortens long ones
+        return made
+
+    def _end(self, event: Stored, fields: Fields) -> Events:
+        if event.kind in ("run.done", "run.delivered"):
+            calls = self._front_end_calls
+            pending = [str(call.tool_call) for call in calls] or None
+            ended = self._finish(RunFinishedSuccessOutcome(pending_tool_call_ids=pending))
+            return [*(streamed for call in calls for streamed in self._call(call)), *ended]
+        if event.kind == "run.cancelled":
+            return self._finish(RunFinishedCancelledOutcome())
+        self.is_over = True
+        word, usage = event.kind.removeprefix("run."), list(self._usage.values()) or None
+        message = as_text(fields.error or fields.reason or f"the run {word}")
+        return [RunErrorEvent(message=clean_text(message), code=fields.reason or word, usage=usage)]
+
 
 def read(body: str) -> Fields:
     """Parse an event's body; a lone surrogate, as some models stream them, becomes a question mark."""
@@ -266,122 +355,20 @@ def interrupt_of(fields: Fields) -> Interrupt:
     )
 
 
-def _started(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
-    was_waiting, encoder._waits = encoder._waits, False
-    resumed: Events = [encoder.note("resumed", {})] if was_waiting else []
-    return [*resumed, *encoder._go_to(fields.agent or encoder.segment.agent)]
-
-
-def _handed_off(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
-    return encoder._go_to(fields.to_agent)
-
-
-def _stage(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
-    return [StateSnapshotEvent(snapshot={"stage": fields.stage, "agent": fields.agent})]
-
-
-def _turned(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
-    spent = fields.usage or {}
-    if not isinstance(spent.get("input_tokens"), int):
-        return []
-    total = encoder._usage.setdefault(fields.model, TokenUsage(model=fields.model or None))
-    total.input_tokens = (total.input_tokens or 0) + spent["input_tokens"]
-    total.output_tokens = (total.output_tokens or 0) + int(spent.get("output_tokens") or 0)
-    total.total_tokens = total.input_tokens + total.output_tokens
-    return []
-
-
-def _token(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
-    return encoder._say(encoder._message_id(fields.turn), clean_text(fields.text or ""), is_whole=False)
-
-
-def _output(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
-    return encoder._say(encoder._message_id(fields.turn), clean_text(fields.text or ""), is_whole=True)
-
-
-def _tool_step(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
-    if fields.origin == BUDGET:
-        return []
-    if fields.origin == response_ids.CLIENT_ORIGIN and fields.status is None and fields.tool_call:
-        encoder._front_end_calls.append(fields)
-        return []
-    made = encoder._call(fields)
-    if fields.status == "success":
-        output = fields.output if fields.output is not None else fields.result_summary
-        return [*made, *encoder._result(fields, as_text("" if output is None else output))]
-    if fields.status in ("error", "timeout"):
-        return [*made, *encoder._result(fields, f"The tool failed: {as_text(fields.error or fields.status)}")]
-    return made
-
-
-def _approval_requested(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
-    encoder._interrupts[fields.approval_id] = interrupt_of(fields)
-    return encoder._call(fields) if fields.origin != BUDGET else []
-
-
-def _approval_closed(encoder: RunEncoder, event: Stored, fields: Fields) -> Events:
-    encoder._interrupts.pop(fields.approval_id, None)
-    if event.kind == "approval.decided" and fields.decision == "reject":
-        return encoder._result(fields, f"{NOT_RUN}rejected{f': {fields.message}' if fields.message else ''}")
-    return []
-
-
-def _refused(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
-    return [*encoder._call(fields), *encoder._result(fields, f"{NOT_RUN}{fields.reason or 'denied by policy'}")]
-
-
-def _waits(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
-    if fields.reason == "approval" and (made := encoder.interrupt()):
-        return made
-    encoder._waits = True
-    return [encoder.note("waiting", {"reason": fields.reason, "server": fields.server})]
-
-
-def _completed(encoder: RunEncoder, event: Stored, fields: Fields) -> Events:
-    """Stream the part of the complete answer that was not streamed; the stored answer is authoritative."""
-    if not isinstance(items := json.loads(event.body).get("output"), list):
-        return []
-    response, spoken = encoder.segment.response, {id_.rpartition(".")[2] for id_ in encoder._closed | {*encoder._texts}}
-    known = {response_ids.message_item_id(response, int(turn)) for turn in spoken if turn.isdecimal()}
-    made: Events = []
-    for item in items:
-        if isinstance(item, dict) and item.get("type") == "message" and item.get("id") not in known:
-            text = response_ids.text_of(item.get("content"))
-            made += encoder._say(encoder._message_id(item.get("id")), clean_text(text), is_whole=True)
-    calls = [item for item in items if isinstance(item, dict) and item.get("type") == "function_call"]
-    for call, item in zip(reversed(encoder._front_end_calls), reversed(calls), strict=False):
-        call.args_raw = str(item.get("arguments") or "")  # the record masks them, and shortens long ones
-    return made
-
-
-def _end(encoder: RunEncoder, event: Stored, fields: Fields) -> Events:
-    if event.kind in ("run.done", "run.delivered"):
-        calls = encoder._front_end_calls
-        pending = [str(call.tool_call) for call in calls] or None
-        ended = encoder._finish(RunFinishedSuccessOutcome(pending_tool_call_ids=pending))
-        return [*(streamed for call in calls for streamed in encoder._call(call)), *ended]
-    if event.kind == "run.cancelled":
-        return encoder._finish(RunFinishedCancelledOutcome())
-    encoder.is_over = True
-    word, usage = event.kind.removeprefix("run."), list(encoder._usage.values()) or None
-    message = as_text(fields.error or fields.reason or f"the run {word}")
-    return [RunErrorEvent(message=clean_text(message), code=fields.reason or word, usage=usage)]
-
-
 _RULES: dict[str, Callable[[RunEncoder, Stored, Fields], Events]] = {
-    "run.started": _started,
-    "run.waiting": _waits,
-    "agent.handoff": _handed_off,
-    "model.turn": _turned,
-    "token": _token,
-    "output": _output,
-    "tool_step": _tool_step,
-    "policy.refused": _refused,
-    "approval.requested": _approval_requested,
-    "approval.decided": _approval_closed,
-    "approval.expired": _approval_closed,
-    "approval.cancelled": _approval_closed,
-    "response.completed": _completed,
+    "run.started": RunEncoder._started,
+    "run.waiting": RunEncoder._waiting,
+    "agent.handoff": RunEncoder._handed_off,
+    "model.turn": RunEncoder._turned,
+    "token": RunEncoder._token,
+    "output": RunEncoder._output,
+    "tool_step": RunEncoder._tool_step,
+    "policy.refused": RunEncoder._refused,
+    "approval.requested": RunEncoder._approval_requested,
+    "approval.decided": RunEncoder._approval_closed,
+    "approval.expired": RunEncoder._approval_closed,
+    "approval.cancelled": RunEncoder._approval_closed,
+    "response.completed": RunEncoder._completed,
 }
 
 
