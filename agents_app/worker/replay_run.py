@@ -113,11 +113,11 @@ class ReplayHooks(RecordingHooks):
 
 
 class ReplayRefused(Exception):
-    """The call is not made; the text names the reason. `is_told`: the record already contains it."""
+    """The call is not made; the text names the reason. `is_recorded`: the record already contains it."""
 
-    def __init__(self, reason: str, *, by: str = "", is_told: bool = False) -> None:
+    def __init__(self, reason: str, *, by: str = "", is_recorded: bool = False) -> None:
         super().__init__(reason)
-        self.by, self.is_told = by, is_told
+        self.by, self.is_recorded = by, is_recorded
 
 
 class ReplayRun(ClaimedRun):
@@ -153,7 +153,7 @@ class ReplayRun(ClaimedRun):
                 raise  # not by us: the loop ends
             await self._finish({"event": "run.cancelled", "reason": "asked to stop", **self._hooks.calls.in_doubt()})
         except ReplayRefused as refused:
-            bodies = [] if refused.is_told else [self._refusal(refused)]
+            bodies = [] if refused.is_recorded else [self._refusal(refused)]
             await self._finish({"event": "run.cancelled", "reason": f"not run: {refused}"[:2000]}, *bodies)
         except Exception as error:
             await self._failed(error)
@@ -250,7 +250,7 @@ class ReplayRun(ClaimedRun):
             if result.behavior["type"] != "allow":
                 is_gate = isinstance(guardrail, gate.PolicyGuardrail)  # which has told the record
                 message = result.behavior.get("message") or f"the guardrail {guardrail.get_name()} stopped it"
-                raise ReplayRefused(str(message), by=f"guardrail {guardrail.get_name()}", is_told=is_gate)
+                raise ReplayRefused(str(message), by=f"guardrail {guardrail.get_name()}", is_recorded=is_gate)
 
     async def _needs_approval(self, context: ToolContext[Any], tool: FunctionTool) -> bool:
         rule: Any = tool.needs_approval

@@ -143,7 +143,7 @@ class RunEncoder:
             )
         ]
 
-    def take(self, event: Stored) -> Events:
+    def encode(self, event: Stored) -> Events:
         """Return the stream events for an event of the conversation; for most there are none."""
         if event.run != self.segment.run or self.is_over:
             return []
@@ -372,7 +372,7 @@ _RULES: dict[str, Callable[[RunEncoder, Stored, Fields], Events]] = {
 }
 
 
-def is_told(kind: str) -> bool:
+def is_streamed(kind: str) -> bool:
     """Return whether events of this type produce stream events."""
     return kind in _RULES or kind in ENDS or kind.endswith(".stage")
 

@@ -95,7 +95,7 @@ def _begin(caller: Caller, agent: str, body: bytes) -> _Begun:
 
 
 def _encode(encoder: RunEncoder, events: Sequence[Stored]) -> list[bytes]:
-    return _written(made for event in events for made in encoder.take(event))
+    return _written(made for event in events for made in encoder.encode(event))
 
 
 def _written(events: Iterable[BaseEvent]) -> list[bytes]:

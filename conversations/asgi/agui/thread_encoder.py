@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ag_ui.core import RunAgentInput, UserMessage
 
-from conversations.asgi.agui.run_encoder import ENDS, Events, RunEncoder, RunSegment, as_sse, is_told, read
+from conversations.asgi.agui.run_encoder import ENDS, Events, RunEncoder, RunSegment, as_sse, is_streamed, read
 from conversations.core.errors import Invalid
 from conversations.core.url_converters import whole_number
 from conversations.events import payload, registry, response_ids
@@ -56,7 +56,7 @@ class ThreadEncoder:
         self._held_events: dict[str, list[Stored]] = {}  # by run, of runs beside the open one
         self._held_size = 0  # characters
 
-    def take(self, event: Stored) -> list[bytes]:
+    def encode(self, event: Stored) -> list[bytes]:
         """Return the stream events for an event after the cursor."""
         self._note(event)
         made = [*self._events_of(event), *self._release()]
@@ -95,7 +95,7 @@ class ThreadEncoder:
         """Return the stream events of an event whose run is open, or can begin."""
         begun = [] if self._open_run() is not None else self._begin(event, run)
         encoder = self._open_run()
-        made = [*begun, *encoder.take(event)] if encoder is not None else []
+        made = [*begun, *encoder.encode(event)] if encoder is not None else []
         if event.kind in ENDS:
             self._forget(run)
             self.is_over = bool(self._only)
@@ -103,7 +103,7 @@ class ThreadEncoder:
 
     def _begin(self, event: Stored, run: str) -> Events:
         """Start the run, or its next segment, if the event is to be streamed."""
-        if not is_told(event.kind):
+        if not is_streamed(event.kind):
             return []
         live_run, (count, before) = self._live[run], self._segments.get(run, (0, None))
         shown = f"{run}.{count + 1}" if count else run
@@ -123,7 +123,7 @@ class ThreadEncoder:
         """Hold an event until no run is open. A run that another one only takes in has nothing to stream."""
         if event.kind == "run.delivered":
             self._forget(run)
-        elif is_told(event.kind) and (fields := read(event.body)).parent_call is None:
+        elif is_streamed(event.kind) and (fields := read(event.body)).parent_call is None:
             if event.kind == "output":
                 self._drop_tokens(run, fields.turn)
             self._put_held(run, [event])

@@ -113,7 +113,7 @@ def _encode(encoder: ThreadEncoder, events: Sequence[Stored]) -> list[bytes]:
     pieces: list[bytes] = []
     for event in events:
         if not encoder.is_over:
-            pieces += encoder.take(event)
+            pieces += encoder.encode(event)
     return pieces
 
 

@@ -231,7 +231,7 @@ def _size(event: Stored) -> int:
 
 
 def _encode_events(encoder: Encoder, events: Sequence[Stored]) -> list[StreamFrame]:
-    return [frame for event in events for frame in encoder.take(event)]
+    return [frame for event in events for frame in encoder.encode(event)]
 
 
 def dismissal(code: int) -> SwitchboardError:

@@ -115,7 +115,7 @@ class Encoder:
         waiting = resource.resource(self._received, "queued")
         return [self._whole("response.created", waiting), self._whole("response.queued", waiting)]
 
-    def take(self, event: Stored) -> Frames:
+    def encode(self, event: Stored) -> Frames:
         """Return the stream events for an event of the conversation; for most there are none."""
         if event.run != self._received.run or self.final is not None:
             return []

@@ -25,7 +25,7 @@ def streamed(response):
     encoder = Encoder(endpoint.received_of(stored))
     frames = encoder.begin()
     for event in log.read_after(stored.conversation, stored.seq):
-        frames += encoder.take(event)
+        frames += encoder.encode(event)
     events = [json.loads(frame.data) for frame in frames]
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
     return events, events[-1]["response"]
@@ -55,7 +55,7 @@ def test_a_message_is_closed_before_what_is_called_beside_it_runs():
     stored = stored_response.find(response)
     encoder = Encoder(endpoint.received_of(stored))
     kinds = [
-        (event.kind, [frame.kind for frame in encoder.take(event)])
+        (event.kind, [frame.kind for frame in encoder.encode(event)])
         for event in log.read_after(stored.conversation, stored.seq)
     ]
     at_first_step = next(of for kind, of in kinds if kind == "tool_step")

@@ -212,4 +212,4 @@ def test_what_was_said_before_a_question_is_not_said_again_after_it():
     completed = Stored("agui-said", 9, "response.completed", 0, "agent:A", "run-1", None, None, body)
     encoder = RunEncoder(RunSegment("agui-said", "front-run-2", "run-1", response, "A", turns=frozenset({1})))
 
-    assert text_of(encoder.take(completed)) == "Done."
+    assert text_of(encoder.encode(completed)) == "Done."

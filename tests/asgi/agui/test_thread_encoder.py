@@ -18,7 +18,7 @@ def streamed(*events):
     writes = []
     for kind, run, fields in events:
         body = json.dumps({"event": kind, "run_id": run, **fields})
-        writes += encoder.take(Stored("c", next(seqs), kind, 1_000_000, "agent:A", run, None, None, body))
+        writes += encoder.encode(Stored("c", next(seqs), kind, 1_000_000, "agent:A", run, None, None, body))
     return checked(pieces(writes))
 
 

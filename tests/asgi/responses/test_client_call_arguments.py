@@ -35,7 +35,7 @@ def streamed(response):
     encoder = Encoder(received_of(row))
     frames = encoder.begin()
     for event in log.read_after(row.conversation, row.seq):
-        frames += encoder.take(event)
+        frames += encoder.encode(event)
     return [json.loads(frame.data) for frame in frames]
 
 
@@ -43,7 +43,7 @@ def front_end_events(response):
     """Return the AG-UI events of the response's run."""
     run = Run.objects.get().id
     encoder = RunEncoder(RunSegment(response, "front-run-1", run, response))
-    return [made for event in log.read_after(response, 0) for made in encoder.take(event)]
+    return [made for event in log.read_after(response, 0) for made in encoder.encode(event)]
 
 
 @each

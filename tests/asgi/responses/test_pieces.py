@@ -175,4 +175,4 @@ def changed(event, text):
 
 def frames(answer, events):
     encoder = Encoder(received_of(answer))
-    return [*encoder.begin(), *(frame for event in events for frame in encoder.take(event))]
+    return [*encoder.begin(), *(frame for event in events for frame in encoder.encode(event))]

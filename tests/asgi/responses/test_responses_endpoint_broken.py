@@ -87,7 +87,7 @@ def test_an_error_of_ours_ends_a_stream_and_a_socket_as_well(desk, monkeypatch):
     def broken(encoder, event):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("conversations.asgi.responses.stream_encoder.Encoder.take", broken)
+    monkeypatch.setattr("conversations.asgi.responses.stream_encoder.Encoder.encode", broken)
 
     async def talk():
         async with desk.socket() as wire:

@@ -39,7 +39,7 @@ def numbers(events):
 def read(received, events, starting_after=-1):
     """Return the frames that a reader gets of a whole record."""
     encoder = Encoder(received, starting_after)
-    made = [*encoder.begin(), *(frame for event in events for frame in encoder.take(event))]
+    made = [*encoder.begin(), *(frame for event in events for frame in encoder.encode(event))]
     return [frame for frame in made if frame.number > starting_after]
 
 
@@ -48,7 +48,7 @@ def broken_off_after(received, events, count, starting_after=-1, **how):
     encoder = Encoder(received, starting_after)
     frames = encoder.begin()
     for event in events[:count]:
-        frames += encoder.take(event)
+        frames += encoder.encode(event)
     frames = [frame for frame in frames if frame.number > starting_after]
     encoder.mark_sent(frames)
     if encoder.final is not None:
