@@ -46,7 +46,7 @@ def pause(by: Who, conversation: str, reason: str = "") -> Conversation:
         if row.state == "paused":
             raise _late(row, "conversation.paused", "paused", row.paused_seq)
         _append_event(row, principal, "conversation.paused", reason)
-        _hold_back(row)
+        _suspend_runs(row)
     return _now(row)
 
 
@@ -56,7 +56,7 @@ def resume(by: Who, conversation: str, reason: str = "") -> Conversation:
         if row.state != "paused":
             raise _late(row, "conversation.resumed", "not_paused")
         _append_event(row, principal, "conversation.resumed", reason)
-        _let_go(row, principal)
+        _continue_runs(row, principal)
     return _now(row)
 
 
@@ -68,7 +68,7 @@ def take_over(by: Who, conversation: str, reason: str = "") -> Conversation:
         if row.owner:
             raise _late(row, "conversation.taken_over", "taken_over", row.owned_seq)
         _append_event(row, principal, "conversation.taken_over", reason)
-        _hold_back(row)
+        _suspend_runs(row)
     return _now(row)
 
 
@@ -81,7 +81,7 @@ def hand_back(by: Who, conversation: str, reason: str = "") -> Conversation:
         if row.owner != str(principal) and not reason.strip():
             raise Invalid(f"a reason is required: {row.owner} took over this conversation", field="reason")
         _append_event(row, principal, "conversation.handed_back", reason, owner=row.owner)
-        _let_go(row, principal)
+        _continue_runs(row, principal)
     return _now(row)
 
 
@@ -160,12 +160,12 @@ def _append_event(conversation: Conversation, principal: Principal, kind: str, r
     log.append([log.from_internal(conversation.key, body, writer)])
 
 
-def _hold_back(conversation: Conversation) -> None:
+def _suspend_runs(conversation: Conversation) -> None:
     """Ask active runs to end their turn and wait."""
     Run.objects.of(conversation).filter(status="running", stop="").update(stop="pause")
 
 
-def _let_go(conversation: Conversation, principal: Principal) -> None:
+def _continue_runs(conversation: Conversation, principal: Principal) -> None:
     """Let runs that were suspended continue, unless the conversation is still held. A run that has not noticed the
     pause simply continues; one that has is queued again once its worker releases it (`claims.suspend`)."""
     if _now(conversation).is_held:

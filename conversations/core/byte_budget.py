@@ -13,7 +13,7 @@ class BoundedMemory(Protocol):
 class EvictableStore(Protocol):
     """A cache of something that can be read again."""
 
-    def let_go(self) -> None:
+    def clear(self) -> None:
         """Drop everything. The budget already knows."""
 
 
@@ -35,7 +35,7 @@ class ByteBudget:
             oldest = next(iter(self._sizes))
             self.size -= self._sizes.pop(oldest)
             self.dropped += 1
-            oldest.let_go()
+            oldest.clear()
 
     def use(self, keeper: EvictableStore) -> None:
         """Mark a cache as used now."""

@@ -69,7 +69,7 @@ class Feed:
 
     def _keep(self, frame: Frame) -> None:
         if self.ring and self.ring[-1].last + 1 != frame.first:
-            self.let_go()
+            self.clear()
         self.ring.append(frame)
         self.size += frame.size
         self.head = max(self.head, frame.last)
@@ -77,14 +77,14 @@ class Feed:
             self.size -= self.ring.popleft().size
         self._budget.keep(self, self.size)
 
-    def let_go(self) -> None:
+    def clear(self) -> None:
         """Empty the ring; subscribers that are behind read from the database."""
         self.ring.clear()
         self.size = 0
 
     def forget(self) -> None:
         """Release all memory: the feed has no subscribers left."""
-        self.let_go()
+        self.clear()
         self._budget.keep(self, 0)
 
     def _hand_over(self, frame: Frame) -> None:

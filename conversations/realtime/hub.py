@@ -140,7 +140,7 @@ class Hub:
             return
         feed.last_taken_seq = fresh[-1].seq
         if any(event.kind == REDACTED for event in fresh):
-            feed.let_go()  # frames of what was said before
+            feed.clear()  # frames of what was said before
         if feed.mode == "data" and not feed.rendering and _bytes(fresh) <= frames.LARGE:
             feed.push(frames.events(feed.topic, self.epoch, frames.data(fresh)))
         else:
@@ -186,7 +186,7 @@ class Hub:
         while self._rendered_frames and left > 0:
             feed, ready, n, size = self._rendered_frames[0]
             if ready is None:
-                feed.let_go()
+                feed.clear()
             while ready and left > 0:
                 frame = ready.popleft()
                 left -= frame.size
