@@ -5,7 +5,7 @@ and records `policy.refused`.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from agents import Agent, FunctionTool, RunState, ToolApprovalItem
@@ -136,11 +136,9 @@ def _name(item: ToolApprovalItem) -> str:
 
 
 class Gatekeeper:
-    """The gatekeeper of one attempt. `hooks` returns its hooks: a resumed run has new ones."""
+    """The gatekeeper of one attempt."""
 
-    def __init__(
-        self, event_writer: RunEventWriter, served: ServedTeam, do: Do, hooks: Callable[[], RecordingHooks]
-    ) -> None:
+    def __init__(self, event_writer: RunEventWriter, served: ServedTeam, do: Do, hooks: RecordingHooks) -> None:
         self._event_writer, self._served, self._do, self._hooks = event_writer, served, do, hooks
         self._calls_to_approve: set[tuple[RunnerLane, str]] = set()  # calls that would wait for a person
 
@@ -150,17 +148,17 @@ class Gatekeeper:
 
     def decision_before_start(self, context: ToolContext[Any], tool: FunctionTool) -> Decision | None:
         """Return what a person decided about a tool's call that the gate is about to check."""
-        hooks, digests = self._hooks(), recorded_digests(requested_arguments(context))
-        our_id = hooks.calls.find_requested(context.tool_call_id, tool.name, digests)
-        return hooks.decided.get(our_id) if our_id else None
+        digests = recorded_digests(requested_arguments(context))
+        our_id = self._hooks.calls.find_requested(context.tool_call_id, tool.name, digests)
+        return self._hooks.decided.get(our_id) if our_id else None
 
     def decision_of_running(self, context: ToolContext[Any]) -> Decision | None:
         """Return what a person decided about a call that is invoked now."""
-        return self._hooks().decision_of_running(context)
+        return self._hooks.decision_of_running(context)
 
     def record_replaced_output(self, context: ToolContext[Any], replacement: Any, output: Any) -> None:
         """Note that a model gets `replacement` instead of a tool's `output`: the record keeps the output."""
-        self._hooks().record_replaced_output(context.tool_call_id, replacement, output)
+        self._hooks.record_replaced_output(context.tool_call_id, replacement, output)
 
     def mark_needs_approval(self, call_id: str) -> None:
         """Mark a call that needs a person's approval unless a rule approves it."""
@@ -179,12 +177,8 @@ class Gatekeeper:
         return await self._approved(context, agent, tool)
 
     async def _approved(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> bool:
-        hooks, parent, call_id, sent = (
-            self._hooks(),
-            current_parent_call(),
-            context.tool_call_id,
-            requested_arguments(context),
-        )
+        hooks, parent = self._hooks, current_parent_call()
+        call_id, sent = context.tool_call_id, requested_arguments(context)
         if hooks.calls.find_requested(call_id, tool.name, recorded_digests(sent)) is not None:
             return False  # a person was asked already
         our_id = hooks.calls.new(call_id)
@@ -208,7 +202,7 @@ class Gatekeeper:
 
     async def refuse(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, refusal: Refusal) -> None:
         """Commit that a call was refused; only then is the model told."""
-        hooks, parent = self._hooks(), current_parent_call()
+        hooks, parent = self._hooks, current_parent_call()
         call_id = context.tool_call_id
         digests = recorded_digests(requested_arguments(context))
         our_id = hooks.calls.find_requested(call_id, tool.name, digests) or hooks.calls.new(call_id)

@@ -62,9 +62,8 @@ class ResponseRun:
     def new_hooks(self, event_writer: RunEventWriter, calls: CallIdMap, turns: ModelTurns, do: Do) -> ResponseHooks:
         """Return the run's hooks."""
         hook_args = (event_writer, calls, turns, self.served, do)
-        return ResponseHooks(
-            *hook_args, answer=self.answer, is_first=turns.current == 0, call_count=self.prepared.call_count
-        )
+        is_first = turns.current == 0 and event_writer.claim.state is None
+        return ResponseHooks(*hook_args, answer=self.answer, is_first=is_first, call_count=self.prepared.call_count)
 
     def filter_input(self, data: CallModelData[Any]) -> ModelInputData:
         """Return what a model is sent. Passed to the SDK as `call_model_input_filter`."""

@@ -11,7 +11,7 @@ import logging
 from functools import partial
 from typing import Any
 
-from agents import MaxTurnsExceeded, RunConfig, Runner, RunState, StreamEvent
+from agents import MaxTurnsExceeded, RunConfig, Runner, RunState, StreamEvent, ToolApprovalItem
 from agents.result import RunResultStreaming
 from django.conf import settings
 
@@ -39,7 +39,7 @@ from agents_app.worker.saved_state import Incompatible, SavedState, SignedRunSta
 from conversations.core.errors import Fenced, SwitchboardError
 from conversations.core.failpoints import failpoint
 from conversations.events import log
-from conversations.models import Conversation, Run
+from conversations.models import Conversation
 from conversations.models.run import ENDING
 from conversations.runs import claims
 from conversations.runs.claims import Body, Claim
@@ -63,15 +63,12 @@ class AgentRun(ClaimedRun):
         super().__init__(claim, served, services, limit_s=limit_s)
         self._requested_stop = ""  # one of STOP_LEVELS; park: the worker stops
         self._result: RunResultStreaming | None = None
-        self._memory: DjangoSession | None = None
+        self._memory: DjangoSession | None = None  # read by `_open`, with the handler
         self._handler = ""
         self._excess: TurnTooLarge | None = None
         self._reply: ResponseRun | None = None  # to a client of the responses API
         self._budget = BudgetWatch(claim, services.do)
-        self._delivery = MessageDelivery(self._event_writer, services, lambda: self._hooks.turns.current + 1)
-        self._interjection_filter = InterjectionFilter((), (), self._delivery.take, has_begun=False)
-        self._hooks = self._new_hooks([], 0)
-        self._gatekeeper = Gatekeeper(self._event_writer, served, services.do, lambda: self._hooks)
+        self._hooks = self._new_hooks([], 0)  # until `_open` knows earlier attempts
 
     def request_stop(self, level: str) -> None:
         """Pass on a request by a person (pause, stop, cancel, abort) or the worker (park); the strongest one
@@ -115,16 +112,17 @@ class AgentRun(ClaimedRun):
     async def _open(self) -> RunInput:
         run_input: RunInput = await self._services.read(load_run_input, self.claim, self._served.team)
         self._memory, self._handler = run_input.memory, run_input.handler
-        self._delivery.memory = run_input.memory
         if run_input.request is not None:
             reply = await reply_to(
                 self.claim, run_input.request, self._served, self._services.do, self._services.hosted
             )
             self._reply, self._served = reply, reply.served
             self._event_writer.keeps_lengths = True
-            self._gatekeeper = Gatekeeper(self._event_writer, reply.served, self._services.do, lambda: self._hooks)
             reply.tell(run_input.context)
         self._hooks = self._new_hooks(run_input.calls, run_input.turns)
+        self._gatekeeper = Gatekeeper(self._event_writer, self._served, self._services.do, self._hooks)
+        self._delivery = MessageDelivery(self._event_writer, self._services, run_input.memory, self._hooks.turns)
+        self._interjection_filter = InterjectionFilter((), (), self._delivery.take, has_begun=False)
         if self._reply is not None and self._reply.unfit is not None:
             raise self._reply.unfit
         return run_input
@@ -154,7 +152,7 @@ class AgentRun(ClaimedRun):
             run_config=config,
             on_event=self._on_nested_event,
             tell=self._write_team_event,
-            our_call=lambda context: self._hooks.our_call(context),
+            our_call=self._hooks.our_call,
             message_metadata=run_input.metadata,
             **(self._reply.of_scope if self._reply else {}),
             is_resumed=self.claim.state is not None,
@@ -180,7 +178,7 @@ class AgentRun(ClaimedRun):
         """Return the SDK's run configuration."""
         config = copy.copy(BASE_RUN_CONFIG)
         config.model_provider = self._served.provider
-        config.tool_error_formatter = lambda args: self._hooks.format_error(args)
+        config.tool_error_formatter = self._hooks.format_error
         config.call_model_input_filter = self._reply.filter_input if self._reply else self._interjection_filter
         config.workflow_name = self._served.team.name
         return config
@@ -199,7 +197,7 @@ class AgentRun(ClaimedRun):
     async def _restore_state(self, run_input: RunInput) -> RunState[Any, Any]:
         """Restore the saved state, and apply the decisions. Raises Incompatible, ServerAway."""
         state, saved = await restore_run_state(self.claim, run_input, self._served.team, self._services.away)
-        self._hooks = self._new_hooks(run_input.calls, max(saved.turns, run_input.turns))
+        self._hooks.turns.last = max(saved.turns, run_input.turns)
         self._hooks.decided = run_input.decided
         self._interjection_filter = InterjectionFilter(
             saved.interjections, run_input.missed.all, self._delivery.take, has_begun=True
@@ -233,7 +231,7 @@ class AgentRun(ClaimedRun):
         try:
             asks = self._reply.to_ask(result.interruptions) if self._reply else result.interruptions
             if asks and self._requested_stop not in ENDING:
-                await self._request_approvals(result)
+                await self._request_approvals(result, asks)
             elif self._reply is not None and result.interruptions and not asks:
                 await self._finish_result(result)  # with calls that are the client's to answer
             elif self._budget.reached and not self._requested_stop and result.final_output is None:
@@ -275,12 +273,11 @@ class AgentRun(ClaimedRun):
             return
         await self._finish(done | self._spent(), *bodies, last_agent=result.last_agent.name, context=context)
 
-    async def _request_approvals(self, result: RunResultStreaming) -> None:
-        """Suspend the run until people have decided about its calls."""
+    async def _request_approvals(self, result: RunResultStreaming, asks: list[ToolApprovalItem]) -> None:
+        """Suspend the run until people have decided about these calls."""
         turn = self._hooks.turns.current
-        stopped = self._reply.to_ask(result.interruptions) if self._reply else result.interruptions
         rules = await self._gatekeeper.rules()
-        requests = run_approvals.pending_requests(stopped, self._hooks.calls, self._served, turn, rules)
+        requests = run_approvals.pending_requests(asks, self._hooks.calls, self._served, turn, rules)
         await self._services.do(self._suspend, "approval", requests, self._signed_state(result))
 
     async def _stop(self, result: RunResultStreaming) -> None:
@@ -350,15 +347,14 @@ class AgentRun(ClaimedRun):
     def _save_memory_and_clear_state(self, context: str | None) -> None:
         """Write the memory and delete the saved state. Sync, with the conversation locked and the fence checked."""
         self._save(context)
-        if self.claim.state is not None:
-            Run.objects.filter(id=self.claim.run).update(state=None, state_mac=None)
+        self._clear_saved_state()
 
     def _suspend(self, reason: str, requests: list[Body], signed_state: SignedRunState) -> None:
         state, mac, sdk = signed_state
         with log.write_transaction():
             Conversation.objects.locked(key=self.claim.conversation)
             self._save(None)
-            claims.suspend(self.claim, reason, *map(self._truncated, requests), state=state, state_mac=mac, sdk=sdk)
+            claims.suspend(self.claim, reason, *map(truncate_fields, requests), state=state, state_mac=mac, sdk=sdk)
 
     def _suspend_for_server(self, away: ServerAway) -> None:
         """Suspend the run unchanged, because it has not started anything: its tool's MCP server is away."""
@@ -377,9 +373,6 @@ class AgentRun(ClaimedRun):
         self._memory.save(
             team=self._served.team.name, context=context, run=self.claim.run, days=settings.CONFIG.session_days
         )
-
-    def _truncated(self, payload: Body) -> Body:
-        return truncate_fields(payload)
 
     async def _unwind(self) -> None:
         """Stop the SDK's own tasks, so that nothing of the run continues."""

@@ -16,6 +16,7 @@ from agents_app.worker.run_hooks import Do, RecordingHooks, ms_since
 from conversations.core import log_format
 from conversations.core.errors import Fenced
 from conversations.events import log
+from conversations.models import Run
 from conversations.runs.claims import Body, Claim
 
 logger = logging.getLogger(__name__)
@@ -82,6 +83,11 @@ class ClaimedRun:
             reason, text = "timeout", f"not finished within {self._limit_s:g} s"
         failed: Body = {"event": "run.failed", "reason": reason, "error": text}
         return failed | self._spent() | self._hooks.calls.in_doubt()
+
+    def _clear_saved_state(self) -> None:
+        """Delete the saved state of a run that ends. Sync, with the conversation locked and the fence checked."""
+        if self.claim.state is not None:
+            Run.objects.filter(id=self.claim.run).update(state=None, state_mac=None)
 
     async def _run(self) -> None:
         raise NotImplementedError

@@ -11,7 +11,6 @@ import asyncio
 import inspect
 import json
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 from agents import Agent, FunctionTool, RunConfig, StreamEvent, ToolApprovalItem, Usage, UserError
@@ -130,7 +129,6 @@ class ReplayRun(ClaimedRun):
         self._request = ReplayParameters({})
         self._usage = Usage()
         self._hooks = self._new_hooks(ReplayInput(self._request, served.team.context(), [], {}, {}))
-        self._gatekeeper = Gatekeeper(self._event_writer, served, services.do, lambda: self._hooks)
 
     def request_stop(self, level: str) -> None:
         """Pass on a person's request: stop and cancel give a call that has started a few seconds to end, abort does
@@ -165,6 +163,7 @@ class ReplayRun(ClaimedRun):
         """Make the call; return False if the run waits for a person."""
         replay_input: ReplayInput = await self._services.do(load_replay_input, self.claim, self._served.team)
         self._request, self._hooks = replay_input.request, self._new_hooks(replay_input)
+        self._gatekeeper = Gatekeeper(self._event_writer, self._served, self._services.do, self._hooks)
         agent = self._served.team.agent(self.claim.agent)
         self._served.schemas(agent)  # its tools are guarded and watched from now on
         tool = requested_tool(agent, self._request)
@@ -211,7 +210,7 @@ class ReplayRun(ClaimedRun):
         return RunConfig(
             model_provider=self._served.provider, tracing_disabled=True, tool_name_collision_policy="error",
             tool_execution=gate.GUARDED_CALLS, workflow_name=self._served.team.name,
-            tool_error_formatter=lambda args: self._hooks.format_error(args),
+            tool_error_formatter=self._hooks.format_error,
         )  # fmt: skip
 
     def _scope(self, replay_input: ReplayInput) -> RunScope:
@@ -220,7 +219,7 @@ class ReplayRun(ClaimedRun):
             on_event=self._on_nested_event, tell=self._write_team_event,
             message_metadata=replay_input.metadata, gatekeeper=self._gatekeeper,
             idempotency_key=self._idempotency_key(replay_input.decided.get(self._request.call)),
-            our_call=lambda context: self._hooks.our_call(context),
+            our_call=self._hooks.our_call,
         )  # fmt: skip
 
     def _idempotency_key(self, decided: Decision | None) -> str:
@@ -341,16 +340,8 @@ class ReplayRun(ClaimedRun):
     async def _finish(self, end: Body, *before: Body) -> None:
         """End the run. The agents' memory and the team's context are not changed."""
         await self._event_writer.store(
-            *self._hooks.turns.broken(),
-            *before,
-            end | KIND,
-            in_same_transaction=partial(_clear_saved_state, self.claim),
+            *self._hooks.turns.broken(), *before, end | KIND, in_same_transaction=self._clear_saved_state
         )
-
-
-def _clear_saved_state(claim: Claim) -> None:
-    if claim.state is not None:
-        Run.objects.filter(id=claim.run).update(state=None, state_mac=None)
 
 
 def request_of(claim: Claim) -> ReplayParameters:
