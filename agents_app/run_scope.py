@@ -58,7 +58,7 @@ class RunScope:
     """models and limits; without it the inner run takes those of the call's own run"""
     on_event: Callable[[StreamEvent], Awaitable[None]] | None = None
     """gets what inner agents stream; without it they do not stream"""
-    tell: Callable[[dict[str, Any]], None] | None = None
+    emit: Callable[[dict[str, Any]], None] | None = None
     """puts an event of the team's own kind (`town_hall.stage`) in the record; it may be called from any thread"""
     our_call: Callable[[ToolContext[Any]], str] = _as_it_is
     """our id of the tool call that runs now, of which this is the context"""
@@ -127,5 +127,5 @@ def idempotency_key(ctx: RunContextWrapper[Any]) -> str:
 def tell(event: dict[str, Any]) -> None:
     """Put an event of the team's own kind in the record; outside a worker there is none, and nothing happens."""
     scope = current_scope()
-    if scope is not None and scope.tell is not None:
-        scope.tell(event)
+    if scope is not None and scope.emit is not None:
+        scope.emit(event)

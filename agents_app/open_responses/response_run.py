@@ -54,7 +54,7 @@ class ResponseRun:
         """Return whether the team has a context to store; a plain model's run has none."""
         return self.served.team.name != PLAIN_TEAM
 
-    def tell(self, context: BaseModel) -> None:
+    def set_response_id(self, context: BaseModel) -> None:
         """Set the response id in a context that has a field for it."""
         if "response_id" in type(context).model_fields:
             context.response_id = self.request.response_id  # type: ignore[attr-defined]  # asked for in the line before

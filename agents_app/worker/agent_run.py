@@ -118,7 +118,7 @@ class AgentRun(ClaimedRun):
             )
             self._reply, self._served = reply, reply.served
             self._event_writer.keeps_lengths = True
-            reply.tell(run_input.context)
+            reply.set_response_id(run_input.context)
         self._hooks = self._new_hooks(run_input.calls, run_input.turns)
         self._gatekeeper = Gatekeeper(self._event_writer, self._served, self._services.do, self._hooks)
         self._delivery = MessageDelivery(self._event_writer, self._services, run_input.memory, self._hooks.turns)
@@ -151,7 +151,7 @@ class AgentRun(ClaimedRun):
             hooks=self._hooks,
             run_config=config,
             on_event=self._on_nested_event,
-            tell=self._write_team_event,
+            emit=self._write_team_event,
             our_call=self._hooks.our_call,
             message_metadata=run_input.metadata,
             **(self._reply.of_scope if self._reply else {}),
@@ -222,7 +222,7 @@ class AgentRun(ClaimedRun):
         parent = current_parent_call()
         fields = {"agent": self._hooks.acting, "turn": self._hooks.turns.current}
         body = fields | event | ({"parent_call": parent} if parent else {})
-        self._services.bus.tell(self._event_writer, body)
+        self._services.bus.emit(self._event_writer, body)
 
     async def _end(self, result: RunResultStreaming) -> None:
         """Handle the end of the stream: the run waits, was stopped at the end of a turn, or is done."""

@@ -64,7 +64,7 @@ class RunEventWriter:
                 self.is_lost = True
                 raise
 
-    def tell(self, payload: Body) -> None:
+    def emit(self, payload: Body) -> None:
         """Write an event of a team's own type, from any thread, without waiting. Raises NotAllowed for a type that may
         change state, which tools must not write."""
         kind = next((text for name in ("event", "type") if isinstance(text := payload.get(name), str) and text), "")

@@ -216,7 +216,7 @@ class ReplayRun(ClaimedRun):
     def _scope(self, replay_input: ReplayInput) -> RunScope:
         return RunScope(
             conversation=self.claim.conversation, run=self.claim.run, hooks=self._hooks, run_config=self._config(),
-            on_event=self._on_nested_event, tell=self._write_team_event,
+            on_event=self._on_nested_event, emit=self._write_team_event,
             message_metadata=replay_input.metadata, gatekeeper=self._gatekeeper,
             idempotency_key=self._idempotency_key(replay_input.decided.get(self._request.call)),
             our_call=self._hooks.our_call,
@@ -232,7 +232,7 @@ class ReplayRun(ClaimedRun):
 
     def _write_team_event(self, event: dict[str, Any]) -> None:
         fields = {"agent": self._hooks.acting, "turn": self._hooks.turns.current}
-        self._services.bus.tell(
+        self._services.bus.emit(
             self._event_writer, fields | event | {"parent_call": current_parent_call() or self._request.call}
         )
 

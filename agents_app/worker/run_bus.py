@@ -46,11 +46,11 @@ class RunBus(LogBus):
         if claim.run in self._claims and self._claims[claim.run][0].attempt == claim.attempt:
             del self._claims[claim.run]
 
-    def tell(self, event_writer: RunEventWriter, event: Body) -> None:
+    def emit(self, event_writer: RunEventWriter, event: Body) -> None:
         """Write an event of a team's own type without waiting. Raises NotAllowed for any other type, which is recorded
         in the audit log. From any thread except this bus's own."""
         try:
-            event_writer.tell(event)
+            event_writer.emit(event)
         except NotAllowed as error:
             self._threads.submit(
                 _enter_refusal, event_writer.claim, event_writer.claim.conversation, error.message

@@ -193,7 +193,7 @@ def test_silent_desks_say_nothing() -> None:
 def test_stages_are_told_as_a_timeline() -> None:
     events: list[dict[str, Any]] = []
 
-    with enter_scope(RunScope("town-1", "run-1", tell=events.append)):
+    with enter_scope(RunScope("town-1", "run-1", emit=events.append)):
         Citizen(TEAM).say("There is a pothole on Mill Road 5.")
         Citizen(TEAM).say("I love the new park, great work!")
 

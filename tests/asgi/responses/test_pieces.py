@@ -80,7 +80,7 @@ def test_a_single_piece_and_those_of_other_runs_have_no_lengths(pen, writer):
 
 def test_what_is_said_after_another_event_is_stored_after_it(pen, writer):
     say(pen, "before")
-    pen.tell({"event": "town_hall.stage", "stage": "filed"})
+    pen.emit({"event": "town_hall.stage", "stage": "filed"})
     say(pen, "after", start=1)
 
     kinds = [(body["event"], body.get("text")) for body in stored(writer, "token", "town_hall.stage")]
