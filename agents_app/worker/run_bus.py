@@ -86,7 +86,7 @@ def _as_written_by(claim: Claim, event: NewEvent) -> NewEvent:
     arrive there from outside."""
     is_own = event.conversation == claim.conversation and event.kind not in OBSERVED
     run, turn = (claim.run, event.turn) if is_own else (None, None)
-    return event._replace(run=run, turn=turn, holder=claim.run, attempt=claim.attempt)
+    return event._replace(run=run, turn=turn, fence_run=claim.run, attempt=claim.attempt)
 
 
 def _require_stateless(claim: Claim, topic: str, event: NewEvent) -> None:

@@ -98,4 +98,4 @@ def _delivered(claimed: Claim, run: Run, step: int) -> NewEvent:
     fields: Body = {"event": "run.delivered", "id": new_id(), "run_id": run.id, "agent": run.agent}
     fields |= {"into": claimed.run, "step": step, "input_seq": run.input_seq}
     event = log.from_internal(claimed.conversation, fields, claimed.principal)
-    return event._replace(attempt=claimed.attempt, holder=claimed.run)
+    return event._replace(attempt=claimed.attempt, fence_run=claimed.run)

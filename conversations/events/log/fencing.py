@@ -19,7 +19,7 @@ def check_fence(cursor: CursorWrapper, batch: Sequence[NewEvent]) -> None:
     Called with the conversations locked. Taking over a run requires the same lock, so the result is valid until the
     commit.
     """
-    held = {(e.holder or e.run, e.attempt) for e in batch if e.attempt is not None}
+    held = {(e.fence_run or e.run, e.attempt) for e in batch if e.attempt is not None}
     if not held:
         return
     pairs = sorted(held, key=str)

@@ -32,7 +32,7 @@ class NewEvent(NamedTuple):
     bus_id: str | None = None
     attempt: int | None = None  # of the run, from the worker that holds it: the fence (law F)
     starts_no_run: bool = False  # a report, an import, a playback, older than first contact, a copy (§3.4)
-    holder: str | None = None  # the run behind whose fence it is written, where the event is not the run's own
+    fence_run: str | None = None  # the run behind whose fence it is written, where the event is not the run's own
     merge_group: int = 0  # tokens with the same number are joined into one event, each findable by its bus id
 
 

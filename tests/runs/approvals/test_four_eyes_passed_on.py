@@ -21,7 +21,7 @@ def pass_on(claimed: Claim, recipient: str) -> None:
     body = json.dumps(envelope | {"recipient": f"agent:{recipient}", "type": "message", "content": "Please file it."})
     topic, parsed = f"chat:{claimed.conversation}", payload.parse(body.encode())
     sent = log.from_bus(topic, None, body, parsed, claimed.principal)
-    log.append([sent._replace(run=claimed.run, holder=claimed.run, attempt=claimed.attempt)])
+    log.append([sent._replace(run=claimed.run, fence_run=claimed.run, attempt=claimed.attempt)])
     held_run.finish(claimed, {"event": "run.done"})
 
 
