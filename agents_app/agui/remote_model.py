@@ -60,7 +60,7 @@ class RemoteModel(Model):
         for opening in answer.begin():
             yield opening
         async for event in event_reader.events_of(self._pieces(sent), most=self._most):
-            for text in remote_run.take(event):
+            for text in remote_run.on_event(event):
                 for streamed in answer.say(text):
                     yield streamed
             if remote_run.claims and thread:
@@ -108,7 +108,7 @@ class _RemoteRun:
         self.usage: tuple[int, int] | None = None
         self.is_over = False
 
-    def take(self, event: Any) -> list[str]:
+    def on_event(self, event: Any) -> list[str]:
         """Return the text that an event says."""
         kind = event.type
         if kind == EventType.RUN_ERROR:

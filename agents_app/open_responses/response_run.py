@@ -69,7 +69,7 @@ class ResponseRun:
         """Return what a model is sent. Passed to the SDK as `call_model_input_filter`."""
         return openai_parameters.resolvable_input(data, self.served.model_of(data.agent).model)
 
-    def take(self, event: StreamEvent) -> None:
+    def on_event(self, event: StreamEvent) -> None:
         """Note an answer that the model's server cut off."""
         if event.type == "raw_response_event" and isinstance(event.data, ResponseIncompleteEvent):
             self.answer.hear_cut(event.data.response)

@@ -167,9 +167,9 @@ class AgentRun(ClaimedRun):
             if self._requested_stop:
                 result.cancel(mode="after_turn")
             async for event in result.stream_events():
-                self._hooks.turns.take(current_lane(), event)
+                self._hooks.turns.on_event(current_lane(), event)
                 if self._reply is not None:
-                    self._reply.take(event)
+                    self._reply.on_event(event)
         if self._excess is not None:
             raise self._excess
         return result
@@ -208,7 +208,7 @@ class AgentRun(ClaimedRun):
     async def _on_nested_event(self, event: StreamEvent) -> None:
         """Handle what streams inside a call; an exception here would end only the call."""
         try:
-            self._hooks.turns.take(current_lane(), event)
+            self._hooks.turns.on_event(current_lane(), event)
         except TurnTooLarge as error:
             self._exceeded(error)
 

@@ -116,7 +116,7 @@ class ModelTurns:
                 self._streaming[lane].remove(turn)
         return turn
 
-    def take(self, lane: RunnerLane, event: StreamEvent) -> None:
+    def on_event(self, lane: RunnerLane, event: StreamEvent) -> None:
         """Process a stream event of the SDK: pieces of text become tokens. Raises TurnTooLarge."""
         if event.type != "raw_response_event" or not (waiting := self._streaming.get(lane)):
             return

@@ -228,7 +228,7 @@ class ReplayRun(ClaimedRun):
         return self._request.call if is_edited else self._request.idempotency_key
 
     async def _on_nested_event(self, event: StreamEvent) -> None:
-        self._hooks.turns.take(current_lane(), event)
+        self._hooks.turns.on_event(current_lane(), event)
 
     def _write_team_event(self, event: dict[str, Any]) -> None:
         fields = {"agent": self._hooks.acting, "turn": self._hooks.turns.current}

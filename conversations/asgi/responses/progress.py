@@ -37,7 +37,7 @@ class ResponseProgress:
         self._waits_for = "its_turn" if received.must_wait else ""
         self._moved_at = time.monotonic()
 
-    def take(self, events: Iterable[Stored]) -> None:
+    def on_events(self, events: Iterable[Stored]) -> None:
         """Record an event."""
         for event in events:
             if event.run != self._received.run:

@@ -165,7 +165,7 @@ class ResponsesContext:
                 if time.monotonic() - failing_since >= READ_PATIENCE:
                     raise _unreadable(begun, error) from error
                 await asyncio.sleep(READ_AGAIN)
-            begun.progress.take(page)
+            begun.progress.on_events(page)
             yield page
 
     async def frames(

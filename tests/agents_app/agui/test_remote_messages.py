@@ -25,7 +25,7 @@ def end(id_):
 
 def streamed(*events):
     run = _RemoteRun("Weather")
-    return "".join(piece for event in (BEGUN, *events) for piece in run.take(event_of(json.dumps(event).encode())))
+    return "".join(piece for event in (BEGUN, *events) for piece in run.on_event(event_of(json.dumps(event).encode())))
 
 
 TWO_OPEN = (start("A"), start("B"), text("A", "a"), text("B", "b"))
