@@ -219,7 +219,7 @@ def _read(job: ImportJob, by: Who) -> list[ImportedConversation]:
     chosen = format_of(source)
     job.format = chosen.NAME
     name = source.stem
-    taker = DryRun() if job.is_dry else StagedImport(
+    receiver = DryRun() if job.is_dry else StagedImport(
         principals.import_principal(name),
         lambda: permissions.require(by, "publish"),
         lambda: _enter(job, by, name),
@@ -228,7 +228,7 @@ def _read(job: ImportJob, by: Who) -> list[ImportedConversation]:
     try:
         return import_recordings(
             chosen.read(source, report),
-            taker,
+            receiver,
             report,
             key=job.key,
             is_update=job.is_update,

@@ -64,7 +64,7 @@ async def _import(importer: GuardedRequest, receive: route.Receive) -> list[Impo
     )
     try:
         async for lines in _lines(importer, receive):
-            await thread.run(intake.take, lines)
+            await thread.run(intake.receive, lines)
         return await thread.run(intake.finish)
     except BaseException:
         await asyncio.shield(thread.run(intake.discard))

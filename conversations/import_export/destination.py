@@ -12,7 +12,7 @@ from conversations.core.errors import Unavailable
 from conversations.events import log
 from conversations.events.log.commit_batch import be_writer
 from conversations.events.payload import parse
-from conversations.import_export.import_lines import Taker
+from conversations.import_export.import_lines import LineReceiver
 from conversations.import_export.recording import encoded
 from conversations.import_export.server_client import ServerClient
 from conversations.import_export.staged_import import StagedImport
@@ -21,7 +21,7 @@ from conversations.import_export.staged_import import StagedImport
 class Destination(Protocol):
     """What `import` and `play` write to."""
 
-    def intake(self) -> Taker:
+    def intake(self) -> LineReceiver:
         """Start an import."""
 
     def publish(self, topic: str, payload: dict[str, Any], bus_id: str) -> None:
@@ -38,7 +38,7 @@ class LocalDatabase:
         if connection.vendor == "sqlite":  # the only writer looks after the write-ahead log (§6)
             be_writer(connection.cursor())
 
-    def intake(self) -> Taker:
+    def intake(self) -> LineReceiver:
         """Start an import."""
         return StagedImport(self._principal)
 

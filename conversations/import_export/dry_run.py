@@ -12,7 +12,8 @@ _PRINCIPAL = principals.import_principal("dry-run")
 
 
 class DryRun:
-    """Takes the lines of an import (`import_lines.Taker`) and counts them. Existing conversations are not looked up."""
+    """Receives the lines of an import (`import_lines.LineReceiver`) and counts them. Existing conversations
+    are not looked up."""
 
     def __init__(self) -> None:
         self._counted: list[ImportedConversation] = []
@@ -20,7 +21,7 @@ class DryRun:
         self._changes = RowChanges(is_whole=True)
         self._ids: set[str] = set()
 
-    def take(self, lines: list[bytes]) -> None:
+    def receive(self, lines: list[bytes]) -> None:
         """Count these lines. Raises as an import does."""
         for text in lines:
             line = line_of(text)

@@ -48,10 +48,10 @@ _line = msgspec.json.Decoder(ImportLine)
 imported: Converter[ImportedConversation] = Converter(ImportedConversation)
 
 
-class Taker(Protocol):
+class LineReceiver(Protocol):
     """What takes the lines: the log here, or the server that holds the data directory."""
 
-    def take(self, lines: list[bytes]) -> None:
+    def receive(self, lines: list[bytes]) -> None:
         """Stage these lines. Raises Conflict if a conversation exists."""
 
     def finish(self) -> list[ImportedConversation]:

@@ -30,7 +30,7 @@ from conversations.core.errors import (
     Unavailable,
 )
 from conversations.events.payload import clean_text
-from conversations.import_export.import_lines import ImportedConversation, Taker, imported
+from conversations.import_export.import_lines import ImportedConversation, LineReceiver, imported
 from conversations.import_export.recording import encoded
 from switchboard.errors import Unreachable
 
@@ -90,7 +90,7 @@ class ServerClient:
         """Close the connection."""
         self._connection.close()
 
-    def intake(self) -> Taker:
+    def intake(self) -> LineReceiver:
         """Start an import, on a connection of its own."""
         return _Upload(self._address, self._token)
 
@@ -155,7 +155,7 @@ class _Upload:
         self._connection.putheader("Transfer-Encoding", "chunked")
         self._connection.endheaders()
 
-    def take(self, lines: list[bytes]) -> None:
+    def receive(self, lines: list[bytes]) -> None:
         """Send these lines; waits while the server stores earlier ones."""
         text = b"".join(line + b"\n" for line in lines)
         self._send(b"%x\r\n%s\r\n" % (len(text), text))

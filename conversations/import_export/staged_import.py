@@ -37,7 +37,7 @@ class StagedImport:
         self._bytes = 0
         self._is_complete = False
 
-    def take(self, lines: list[bytes]) -> None:
+    def receive(self, lines: list[bytes]) -> None:
         """Stage these lines. Raises Conflict if a conversation exists, Invalid and TooLarge for bad lines."""
         for text in lines:
             line = line_of(text)

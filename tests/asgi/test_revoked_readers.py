@@ -132,7 +132,7 @@ def test_an_import_is_not_published_once_its_token_is_revoked():
     caller = authentication.caller_from_token(tokens.make_token(SYSTEM, "importer", "admin"))
     intake = StagedImport(principals.import_principal("importer"), lambda: authentication.require_still(caller))
     payload = {"event": "log", "conversation_id": "late"}
-    intake.take([encode({"conversation": "late"}), encode({"id": "1", "payload": payload}), encode({"end": 1})])
+    intake.receive([encode({"conversation": "late"}), encode({"id": "1", "payload": payload}), encode({"end": 1})])
     tokens.revoke_token(SYSTEM, "importer")
 
     with pytest.raises(NotSignedIn, match="revoked"):

@@ -81,7 +81,7 @@ def test_a_restart_without_loss_keeps_the_epoch(tmp_path):
 @pytest.mark.django_db(transaction=True)
 def test_a_discarded_import_does_not_make_the_record_look_older(tmp_path):
     intake, water = StagedImport(principals.import_principal("file")), HighWater(tmp_path)
-    intake.take([b'{"conversation":"x"}', b'{"payload":{"event":"log","conversation_id":"x"}}', b'{"end":1}'])
+    intake.receive([b'{"conversation":"x"}', b'{"payload":{"event":"log","conversation_id":"x"}}', b'{"end":1}'])
     water.write()
 
     intake.discard()

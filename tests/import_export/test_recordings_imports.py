@@ -152,7 +152,7 @@ def ours_once():
 
 def test_import_without_its_end_is_discarded():
     door = StagedImport(PRINCIPAL)
-    door.take([b'{"conversation": "x"}', b'{"payload": {"type": "message", "conversation_id": "x"}}'])
+    door.receive([b'{"conversation": "x"}', b'{"payload": {"type": "message", "conversation_id": "x"}}'])
 
     with pytest.raises(Invalid, match="the end line is missing"):
         door.finish()
@@ -175,7 +175,7 @@ def test_import_without_its_end_is_discarded():
 )
 def test_lines_that_are_no_import_are_refused(lines):
     with pytest.raises(Invalid):
-        StagedImport(PRINCIPAL).take(lines)
+        StagedImport(PRINCIPAL).receive(lines)
 
 
 def test_an_event_that_is_too_large_is_told_and_left_out(tmp_path):
@@ -243,7 +243,7 @@ def test_id_that_no_column_can_hold_is_made_fit(bad):
     intake = StagedImport(PRINCIPAL)
     event = f'{{"payload":{{"event":"log","conversation_id":"x","text":"a"}},"id":"a{bad}b"}}'
 
-    intake.take([b'{"conversation":"x"}', event.encode(), b'{"end":1}'])
+    intake.receive([b'{"conversation":"x"}', event.encode(), b'{"end":1}'])
     intake.finish()
 
     assert Event.objects.get().event_id == "a\ufffdb"
@@ -359,12 +359,12 @@ def test_a_fork_of_an_import_is_not_updated(team):
         yield b'{"end": 1}'
 
     imported = StagedImport(principals.import_principal("file"))
-    imported.take(list(lines("talk", "one", "two")))
+    imported.receive(list(lines("talk", "one", "two")))
     imported.finish()
     fork = forks.fork(team["admin"], "talk", 1).conversation
     head = log.head(fork)
 
     with pytest.raises(Conflict, match="was not created by an import"):
-        StagedImport(principals.import_principal("file")).take(list(lines(fork, "one", "three", update=True)))
+        StagedImport(principals.import_principal("file")).receive(list(lines(fork, "one", "three", update=True)))
 
     assert log.head(fork) == head

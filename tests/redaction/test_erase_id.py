@@ -385,9 +385,9 @@ def test_an_update_that_was_on_its_way_does_not_bring_an_erased_id_back(team, is
         yield {"end": 1}
 
     first, update = (StagedImport(import_principal("file")) for _ in range(2))
-    first.take([json.dumps(line).encode() for line in lines("one", update=False)])
+    first.receive([json.dumps(line).encode() for line in lines("one", update=False)])
     first.finish()
-    update.take([json.dumps(line).encode() for line in lines("one", "two", update=True)])
+    update.receive([json.dumps(line).encode() for line in lines("one", "two", update=True)])
     erase_id.erase_id(team["admin"], ID, "asked for by the person")
     if is_taken:
         log.append([message_event(ID, "hello")])

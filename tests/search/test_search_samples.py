@@ -43,8 +43,8 @@ def bring_in(*paths: Any) -> None:
     """Import recordings, each under a name of its own: files call theirs alike."""
     trouble = ImportReport(pytest.fail, is_strict=True)
     for number, path in enumerate(paths):
-        taker, key = StagedImport(principals.import_principal("test")), f"file-{number}"
-        import_recordings(recordings(path, trouble), taker, trouble, key=key, progress=lambda *_: None)
+        receiver, key = StagedImport(principals.import_principal("test")), f"file-{number}"
+        import_recordings(recordings(path, trouble), receiver, trouble, key=key, progress=lambda *_: None)
 
 
 def scripts() -> dict[str, list[str]]:

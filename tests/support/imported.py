@@ -43,9 +43,9 @@ def bring(path: Path, *, is_update: bool = False, is_strict: bool = True) -> lis
     return problems
 
 
-def _import(path: Path, taker: Any, problems: list[str], *, is_strict: bool, is_update: bool = False) -> Any:
+def _import(path: Path, receiver: Any, problems: list[str], *, is_strict: bool, is_update: bool = False) -> Any:
     report = ImportReport(problems.append, is_strict=is_strict)
-    return import_recordings(recordings(path, report), taker, report, is_update=is_update, progress=lambda *_: None)
+    return import_recordings(recordings(path, report), receiver, report, is_update=is_update, progress=lambda *_: None)
 
 
 def stored() -> dict[str, Counts]:

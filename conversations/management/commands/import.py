@@ -15,7 +15,7 @@ from conversations.import_export.detect_format import NAMES, recordings
 from conversations.import_export.dry_run import DryRun
 from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.import_file import import_recordings
-from conversations.import_export.import_lines import ImportedConversation, Taker
+from conversations.import_export.import_lines import ImportedConversation, LineReceiver
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.progress import ProgressLine
 from conversations.management.recorded_text import RecordedTextCommand
@@ -68,7 +68,7 @@ class Command(RecordedTextCommand):
         if refused:
             raise CommandError(f"{_counted(len(refused), 'file')} not imported")
 
-    def _taker(self, stack: ExitStack, name: str, *, is_dry: bool) -> Taker:
+    def _receiver(self, stack: ExitStack, name: str, *, is_dry: bool) -> LineReceiver:
         return DryRun() if is_dry else stack.enter_context(open_destination(name)).intake()
 
     def _import(self, file: Path, options: dict[str, Any]) -> str:
@@ -78,9 +78,9 @@ class Command(RecordedTextCommand):
         progress = ProgressLine(self.stderr, "Importing: {} conversations, {} events")
         try:
             with ExitStack() as stack:
-                taker = self._taker(stack, options["name"] or RecordingFile(file).stem, is_dry=options["dry_run"])
+                receiver = self._receiver(stack, options["name"] or RecordingFile(file).stem, is_dry=options["dry_run"])
                 items = import_recordings(
-                    recordings(file, report), taker, report,
+                    recordings(file, report), receiver, report,
                     key=options["conversation"], is_update=options["update"], progress=progress.tell,
                 )  # fmt: skip
         except (SwitchboardError, OSError) as error:
