@@ -1,4 +1,5 @@
-# `make run` and `make test` set up .venv from the lock files first. `make test` guards a merge; `make test-all` has more.
+# `make run` and `make test` set up .venv from the lock files first. `make test` is for every change, `make test-slow` has
+# what else CI runs, `make test-all` everything.
 PORT ?= 8000
 PYTHON ?= python3
 VENV := .venv
@@ -11,16 +12,17 @@ POSTGRESQL := SWITCHBOARD_TEST_DATABASE=postgresql nice -n 5 $(BIN)/python -m py
 POSTGRESQL_LOG := $(VENV)/postgresql.log
 TOOK := --durations=0 --durations-min=5
 
-.PHONY: run test test-all test-sqlite test-postgresql check bench faults docs screenshots
+.PHONY: run test test-slow test-all test-sqlite test-postgresql check bench faults docs screenshots
 
 run: $(VENV)/.runtime
 	@$(BIN)/python manage.py serve --port $(PORT)
 
 test: export SWITCHBOARD_TESTS := quick
+test-slow: export SWITCHBOARD_TESTS := slow
 # Compiled modules are kept, whatever the environment says: four processes and every server of theirs read them.
-test test-all: export PYTHONDONTWRITEBYTECODE :=
+test test-slow test-all: export PYTHONDONTWRITEBYTECODE :=
 # Both databases at once; what the run on PostgreSQL has to say comes last.
-test test-all: $(VENV)/.dev
+test test-slow test-all: $(VENV)/.dev
 	@$(BIN)/python -m tests.support.compiling
 	@$(MAKE) --no-print-directory -j2 test-sqlite test-postgresql; status=$$?; cat $(POSTGRESQL_LOG); exit $$status
 

@@ -38,7 +38,7 @@ from tests.support.access_table import (
 from tests.support.cast import cast, client_of
 from tests.support.doors import Caller, ask, message_payload
 from tests.support.live import Server
-from tests.support.tiers import IS_QUICK
+from tests.support.tiers import IS_SHORT
 
 
 def is_refused(status: int) -> bool:
@@ -159,7 +159,7 @@ def asking(bearers: dict[str, Caller], address: str) -> dict[str, Caller]:
     """Return who asks there: at a door everybody. In the quick tier a page or endpoint is asked by the least and the
     most of the roles, since what each of them may is told by the table of people above and by `test_rights`.
     """
-    if address in DOORS or not IS_QUICK:
+    if address in DOORS or not IS_SHORT:
         return bearers
     return {who: caller for who, caller in bearers.items() if who not in ("operator", "approver", "auditor", "revoked")}
 

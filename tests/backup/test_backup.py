@@ -14,9 +14,9 @@ import pytest
 from conversations.backup import archive
 from tests.events.test_epoch import subscribe
 from tests.support.live import until
-from tests.support.tiers import IS_QUICK, rounds, variants
+from tests.support.tiers import IS_SHORT, rounds, variants
 
-PUBLISHERS, PAUSE = rounds(16, 64), 0.05 if IS_QUICK else 0.0  # seconds between two messages of each
+PUBLISHERS, PAUSE = rounds(16, 64), 0.05 if IS_SHORT else 0.0  # seconds between two messages of each
 # By the restore itself, indexed anew, or signed since.
 CHANGED = {"meta", "auditentry", "audithead", "auditspan", "conversation", "treeleaf", "treechain", "checkpoint"}
 

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Route, WebSocketRoute, expect, sync_playwright
 
 from tests.support.live import Server, until
-from tests.support.tiers import IS_QUICK
+from tests.support.tiers import IS_SHORT
 
 # the first opens a window with a tenth of the CPU
 PATHS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -25,7 +25,7 @@ ARGUMENTS = [
 ]
 
 # What turns or blinks costs a fifth of a core for as long as it is in sight; `make test` asks for pages without.
-MOTION: dict[str, Any] = {"reduced_motion": "reduce"} if IS_QUICK else {}
+MOTION: dict[str, Any] = {"reduced_motion": "reduce"} if IS_SHORT else {}
 
 
 def found_path() -> str | None:
@@ -133,7 +133,7 @@ def sign_in(server: Server, context: BrowserContext, name: str = "", role: str =
 BEFORE = f"""
 from conversations.models import *
 from tests.support import teamwork as t
-IS_QUICK = {IS_QUICK}
+IS_SHORT = {IS_SHORT}
 o = User.objects.filter(username="owner").first()
 """
 
@@ -180,7 +180,7 @@ def team_server(begin: str = "t.team()", **settings: str) -> Iterator[Server]:
 
 
 # Each scheme and each width once; `make test` has one look, a narrow and dark one.
-LOOKS = [("dark", 390)] if IS_QUICK else [("light", 390), ("dark", 1440)]
+LOOKS = [("dark", 390)] if IS_SHORT else [("light", 390), ("dark", 1440)]
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 AXE: dict[str, Any] = {"runOnly": RULES, "preload": False, "resultTypes": ["violations"]}
 """How axe-core is run: what passes is not described, which is most of its time."""
@@ -248,7 +248,7 @@ def in_every_look(page: Page, name: str, *, is_part_of_another: bool = False) ->
     """Look at the page as it stands, light and narrow, dark and wide; return what axe-core finds and what is too wide,
     by look. `make test` leaves out what another look has as well: `is_part_of_another`."""
     by_look: dict[str, list[str]] = {}
-    if IS_QUICK and is_part_of_another:
+    if IS_SHORT and is_part_of_another:
         return by_look
     for scheme, width in LOOKS:
         page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")

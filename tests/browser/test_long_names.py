@@ -12,7 +12,7 @@ from conversations.core.url_converters import to_url
 from dashboard.urls import urlpatterns
 from tests.browser import sign_in, work
 from tests.support.live import ROOT, Server
-from tests.support.tiers import IS_QUICK, sampled
+from tests.support.tiers import IS_SHORT, sampled
 
 CHATS = ROOT / "tests" / "samples" / "chats.jsonl"
 WORDS = {"latin": "Straßenbeleuchtung", "arabic": "مصباحالشارع", "emoji": "🌊🚧"}
@@ -75,7 +75,7 @@ WIDE = f"""() => {{
   const isWide = (one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(within);
   return [...document.querySelectorAll("main *")].filter((one) => one.checkVisibility() && isWide(one)).map(placed);
 }}"""
-LOOKS = [("dark", 390)] if IS_QUICK else [(scheme, width) for scheme in ("light", "dark") for width in (390, 1440)]
+LOOKS = [("dark", 390)] if IS_SHORT else [(scheme, width) for scheme in ("light", "dark") for width in (390, 1440)]
 
 
 @pytest.fixture(scope="module")
