@@ -110,6 +110,7 @@ def wrong_for_people(people: dict[str, Client], address: str, method: str) -> It
             yield method, address, who, answer.status_code
 
 
+@pytest.mark.slow
 @pytest.mark.any_database
 def test_people_get_in_where_their_role_says(people, monkeypatch):
     monkeypatch.setattr(errors, "_page", lambda request, status, *_, **__: HttpResponse(status=status))
@@ -185,6 +186,7 @@ def wrong_for_tokens(bearers: dict[str, Caller], address: str, method: str) -> I
             yield method, address, who, answer
 
 
+@pytest.mark.slow
 def test_tokens_get_in_where_their_role_says(bearers):
     wrong = [case for cell in (*CELLS, *DOOR_CELLS) for case in wrong_for_tokens(bearers, *cell)]
 

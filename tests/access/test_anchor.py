@@ -46,6 +46,7 @@ def test_a_tail_cut_together_with_its_head_is_found(data_dir, capsys):
     assert "audit entry 5: missing" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_tail_written_anew_is_found(data_dir, capsys):
     fill(5)
     AuditAnchorFile(data_dir).write()
@@ -94,6 +95,7 @@ def test_a_file_that_was_spoiled_is_told(data_dir):
     assert not AuditAnchorFile(data_dir).verify().ok
 
 
+@pytest.mark.slow
 def test_a_running_server_keeps_it(door_server):
     door_server.token("anchored")
     head = "SELECT seq || ' ' || hash FROM conversations_audithead"

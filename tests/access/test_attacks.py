@@ -110,6 +110,7 @@ def test_json_that_is_too_deep_is_refused(server: Server, token: str, body: str)
         assert (status, answer["error"]["code"]) in ((400, "invalid"), (413, "too_large"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "body", "expected"),
     variants(
@@ -150,12 +151,14 @@ def test_a_limit_is_a_limit(server: Server, viewer: str, limit: str) -> None:
     assert (status, answer["error"]["field"]) == (400, "limit")
 
 
+@pytest.mark.slow
 def test_a_forwarded_address_does_not_open_the_throttle(guess: Guess) -> None:
     tries = [guess("owner", X_Forwarded_For=f"10.0.0.{n}") for n in range(7)]
 
     assert tries[-1] == 429
 
 
+@pytest.mark.slow
 def test_a_flood_of_guesses_is_held_back(guess: Guess) -> None:
     with ThreadPoolExecutor(20) as crowd:
         tries = list(crowd.map(guess, [f"somebody-{n}" for n in range(20)]))
@@ -222,6 +225,7 @@ def test_a_watcher_starts_no_epoch_after_epoch(server: Server, token: str, viewe
     assert len(epochs) == 1
 
 
+@pytest.mark.slow
 def test_a_flood_of_frames_does_not_hold_others_up(server: Server, token: str, viewer: str) -> None:
     server.publish(token, "stream:busy", {"event": "log"})
     with follow(server, viewer) as wire, follow(server, viewer) as other:

@@ -30,6 +30,7 @@ def listed_seqs(filters: AuditFilters, **bounds: int) -> list[int]:
     return [entry.seq for entry in listed.every_row(listing.newest, filters, **bounds)]
 
 
+@pytest.mark.slow
 def test_filters_find_what_a_look_at_every_entry_finds():
     record(250)
 

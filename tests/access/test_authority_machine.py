@@ -37,6 +37,7 @@ def play(steps: int) -> None:
     run_state_machine_as_test(seed(shares.seed())(Authority), settings=limits)
 
 
+@pytest.mark.slow
 @pytest.mark.any_database
 def test_nobody_gains_a_right():
     Authority.deeds.clear()

@@ -160,6 +160,7 @@ OUTSIDE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("door", [*OUTSIDE, "tool"])
 def test_nobody_else_changes_anything_by_any_field_of_any_kind(real, door):
     before, bus = protected_rows(), RunBus(DatabaseThreads("posts"))
@@ -178,6 +179,7 @@ def test_nobody_else_changes_anything_by_any_field_of_any_kind(real, door):
     bus.leave(real)
 
 
+@pytest.mark.slow
 @pytest.mark.any_database
 def test_what_a_tool_or_an_mcp_server_answers_changes_nothing_but_its_own_call(real):
     before = protected_rows()

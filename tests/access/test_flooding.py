@@ -71,6 +71,7 @@ def test_of_one_name_from_one_address_one_try_is_checked_at_a_time():
         assert (first, second, other) == (True, False, True)
 
 
+@pytest.mark.slow
 @pytest.mark.any_database
 def test_six_who_try_wrong_passwords_do_not_keep_a_person_out():
     User.objects.create(username="maria", password=PASSWORD)

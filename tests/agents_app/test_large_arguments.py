@@ -35,6 +35,7 @@ def ask(size):
     return [function_call("file", {"text": "street " * (size // 7)}, call_id="c1")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_a_call_runs_with_all_of_its_arguments(size):
     desk = Desk(waits=False)
@@ -46,6 +47,7 @@ def test_a_call_runs_with_all_of_its_arguments(size):
     assert list(ToolCall.objects.values_list("call_id", "status")) == [("c1", "done")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("decision", ["approve", "reject"])
 def test_a_decided_call_is_the_one_that_was_asked_about(people, decision, size):

@@ -2,10 +2,13 @@
 
 import asyncio
 
+import pytest
+
 from agents_app.mcp import connections
 from conversations.core.errors import Unavailable
 
 
+@pytest.mark.slow
 def test_a_server_that_is_lost_while_the_database_is_away_is_connected_again(monkeypatch):
     monkeypatch.setattr(connections, "BACK_OFF", (0.05, 0.2))
 

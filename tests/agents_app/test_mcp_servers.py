@@ -159,6 +159,7 @@ def test_a_run_that_waits_when_the_worker_starts_has_the_tools(desk, monkeypatch
     assert (run.status, offered(team), desk.did) == ("done", ["stamp"], ["stamp"])
 
 
+@pytest.mark.slow
 def test_the_policy_and_the_team_decide_about_its_calls(desk):
     calls = [call("m_stamp", call_id="c1"), call("m_shred", {"words": "x"}, call_id="c2"), call("m_fail", call_id="c3")]
     load_policies(SYSTEM, [PolicyRule("", "m_shred", "deny"), PolicyRule("Clerk", "m_fail", "ask")])
@@ -295,6 +296,7 @@ def test_a_call_whose_connection_breaks_is_told_as_perhaps_made():
         asyncio.run(broken())
 
 
+@pytest.mark.slow
 def test_a_server_over_stdio_is_started_and_started_again(tmp_path):
     effects = tmp_path / "effects"
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}

@@ -70,6 +70,7 @@ def test_an_answer_that_is_too_long_ends_the_run_with_the_reason(answer):
     assert not event_bodies("tool_step")
 
 
+@pytest.mark.slow
 def test_what_came_before_is_kept():
     ran(lambda n, request: streamed([message(LONG)]))
 
@@ -95,6 +96,7 @@ def at_once(answer):
     return Answer(b"\n\n".join(block for block in blocks if b".delta" not in block))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "answer", [streamed([message(LONG)]), at_once(streamed([message(LONG)]))], ids=["pieces", "whole"]
 )

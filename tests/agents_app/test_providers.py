@@ -75,6 +75,7 @@ def refused(path: Path) -> type[Exception] | tuple[()]:
     return ModelBehaviorError if streams.has_refused_calls(path) else ()
 
 
+@pytest.mark.slow
 @streams.needs_recordings
 def test_recorded_streams_come_through_unchanged() -> None:
     recorded = sampled(streams.RECORDED, one_of=2)
@@ -118,6 +119,7 @@ def reasons_of_cuts(name: str, end: Any, steps: int | None) -> list[str]:
     return reasons
 
 
+@pytest.mark.slow
 @streams.needs_recordings
 @pytest.mark.parametrize("name", variants(streams.CUT))
 @pytest.mark.parametrize("end", variants(["closed", "reset"]))

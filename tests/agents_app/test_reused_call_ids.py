@@ -108,6 +108,7 @@ def test_the_same_call_of_the_same_id_is_not_made_again():
     assert (run.status, ran) == ("done", ["Elm"])
 
 
+@pytest.mark.slow
 def test_calls_of_one_id_are_decided_apart_and_run_in_another_process():
     answers = [responded(("c1", ELM)), responded(("c1", MILL)), DONE]
     april, ran = person("april", "approver"), []

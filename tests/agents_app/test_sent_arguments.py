@@ -166,6 +166,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON, st.booleans())
 def test_arguments_that_everything_holds_stay_as_they_are(value, is_ascii):
     sent = json.dumps(value, ensure_ascii=is_ascii)

@@ -264,6 +264,7 @@ WORDS = st.sampled_from([*SAMPLE.split(), "\\", "\x00", "\ud800", "\n"])
 TEXTS = st.one_of(st.text(max_size=300), st.lists(WORDS, max_size=25).map(" ".join))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(texts=st.lists(TEXTS, min_size=1, max_size=3), approves=st.booleans())
 def test_any_texts_end_with_an_answer(texts: list[str], approves: bool) -> None:

@@ -127,6 +127,7 @@ def test_an_output_is_kept_as_it_is(given, stored):
     assert (end["status"], end["output"]) == ("success", stored)
 
 
+@pytest.mark.slow
 def test_a_huge_output_is_cut_and_its_size_told():
     @function_tool
     def give() -> str:

@@ -145,6 +145,7 @@ def test_a_child_conversation_is_one_that_people_made(by: Principal, is_child: b
     assert run_bus._is_child("fork", "c") is is_child
 
 
+@pytest.mark.slow
 def test_agents_who_answer_each_other_end_at_twenty_hops():
     def speaker(name, other):
         step = [

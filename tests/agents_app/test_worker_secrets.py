@@ -95,6 +95,7 @@ def read(browser, address):
     return answer.content.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.any_database
 def test_planted_secrets_are_nowhere_in_the_record_the_pages_or_the_log(lines, monkeypatch):
     monkeypatch.setattr(settings.CONFIG, "openai_api_key", SecretStr(SECRETS["settings"][0]))

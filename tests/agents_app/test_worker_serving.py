@@ -30,6 +30,7 @@ def server(tmp_path):
         made.terminate()
 
 
+@pytest.mark.slow
 def test_a_citizen_is_answered_by_the_demo_model_and_the_server_stops_in_order(server):
     token = server.token()
     server.start()
@@ -50,6 +51,7 @@ def test_a_citizen_is_answered_by_the_demo_model_and_the_server_stops_in_order(s
     assert "Traceback" not in server.output()
 
 
+@pytest.mark.slow
 def test_the_first_request_of_all_is_answered_by_an_agent(server):
     token = server.token()
     server.launch()
@@ -106,6 +108,7 @@ def test_what_is_for_agents_waits_until_they_are_loaded(server, tmp_path):
     until(lambda: rows(server, "SELECT status FROM conversations_run") == ["done"] * 2, what="both runs")
 
 
+@pytest.mark.slow
 def test_a_wrong_team_ends_the_start_with_its_reason(server):
     server.environment["SWITCHBOARD_TEAMS"] = "no.such.team"
     server.launch()
@@ -116,6 +119,7 @@ def test_a_wrong_team_ends_the_start_with_its_reason(server):
         server.command("runagents")
 
 
+@pytest.mark.slow
 def test_a_worker_of_its_own_serves_until_it_is_told_to_stop(server):
     process = server.spawn(["runagents"], server.log, server.log)
     until(lambda: rows(server, "SELECT name FROM conversations_agent WHERE is_entry"), within=60, what="the agents")
@@ -125,6 +129,7 @@ def test_a_worker_of_its_own_serves_until_it_is_told_to_stop(server):
     assert server.output().strip() == "Running agents of Town Hall. Stop with Ctrl+C or SIGTERM."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after_s", variants([1.5, 3.0]))
 def test_a_server_told_to_stop_while_its_agents_are_starting_ends(server, after_s):
     server.launch()
@@ -137,6 +142,7 @@ def test_a_server_told_to_stop_while_its_agents_are_starting_ends(server, after_
     assert "Traceback" not in server.output()
 
 
+@pytest.mark.slow
 def test_a_worker_of_its_own_ends_although_a_tool_never_returns(server):
     server.environment |= {"SWITCHBOARD_TEAMS": "tests.teams.hanging", "SWITCHBOARD_STOP_S": "0"}
     first = server.spawn(["runagents"], server.log, server.log)

@@ -44,6 +44,7 @@ def agent_of(name, body):
     return Agent(name=name, model=streams.api_of(body), tools=tools, tool_use_behavior="stop_on_first_tool")
 
 
+@pytest.mark.slow
 @pytest.mark.any_database
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # of the SDK, at an action newer than its types
 @streams.needs_recordings

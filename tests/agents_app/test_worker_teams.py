@@ -57,6 +57,7 @@ def test_a_replay_waits_for_a_worker_of_its_own_team(people, desk):
         assert (ended(run).status, len(desk.ran)) == ("done", 2)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_after_a_decision_in_a_worker_of_its_own_team(people, desk):
     steps = [[function_call("look", ARGS, call_id="c1")], SO]
     tools = [desk.tool("look", needs_approval=True)]

@@ -158,6 +158,7 @@ def append_run_event(event, run, **fields):
     log.append([log.from_internal("c", body, SYSTEM)])
 
 
+@pytest.mark.slow
 def test_of_many_failures_nothing_but_their_own_events_is_read():
     rule(grouping="all")
     text = {"event": "output", "agent": "Dialogue", "text": "x" * 200_000}
@@ -257,6 +258,7 @@ def test_a_flood_counts_on_and_sends_nothing_more():
     assert len(sent()) == 1
 
 
+@pytest.mark.slow
 def test_more_than_one_round_of_causes_is_taken_completely():
     rule(grouping="all")
     run = fail()

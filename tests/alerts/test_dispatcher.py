@@ -107,6 +107,7 @@ def test_a_receiver_that_stalls_keeps_nobody_elses_alerts(receiver, dispatcher, 
         )
 
 
+@pytest.mark.slow
 def test_two_dispatchers_send_each_alert_once(receiver, dispatcher):
     other = Dispatcher("https://switchboard.example")
     other.start()

@@ -155,6 +155,7 @@ def burst_into(served: Stage, *, is_newcomer: bool) -> None:
         assert asyncio.run(send_all(Burst(server, served))) == []
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 def test_a_server_answers_a_burst_in_its_first_second() -> None:
     served = stage()

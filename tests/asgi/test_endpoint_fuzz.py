@@ -227,6 +227,7 @@ def test_no_request_breaks_the_server(door_server: Server, callers: dict[str, Ca
     assert callers["admin"].publish("stream:alive", {"event": "log"}).status == 201
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", variants(["fuzzer", "admin"]))
 def test_no_body_breaks_the_server(callers: dict[str, Caller], name: str) -> None:
     seen = fuzz_bodies(callers[name], rounds(50, 300))
@@ -235,6 +236,7 @@ def test_no_body_breaks_the_server(callers: dict[str, Caller], name: str) -> Non
     assert callers["admin"].publish("stream:alive", {"event": "log"}).status == 201
 
 
+@pytest.mark.slow
 def test_no_frame_breaks_the_server(callers: dict[str, Caller]) -> None:
     callers["admin"].batch(*[token("fuzzed-doors", n) for n in range(3)])
 

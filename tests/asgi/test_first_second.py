@@ -19,6 +19,7 @@ def failures(served: Stage, *, is_newcomer: bool) -> list[str]:
     return [f"{name}: {error!r}" for name, error in errors.items() if error is not None]
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 def test_public_clients_are_served_in_the_first_second() -> None:
     served, times = stage(), rounds(1, 2)

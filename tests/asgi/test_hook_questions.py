@@ -236,6 +236,7 @@ def test_a_decision_here_and_one_in_the_terminal_at_once_are_one(server, agent, 
     assert calls_of(server, f"claude-code-{session}") == [("toolu_1", "Bash", "done", "Desk")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", variants(["terminate", "kill"]))
 def test_a_question_does_not_outlive_its_server_for_long(tmp_path, end):
     server = Server(tmp_path / "data", SWITCHBOARD_TEAMS="").start()

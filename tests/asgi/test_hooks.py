@@ -80,6 +80,7 @@ def test_a_turn_that_was_steered_and_continued_has_all_its_prompts_and_answers(s
     assert texts == ["Build it", "No: only test it", "Stopped", "Tested"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("letter", variants(["漢", "😀", "\x1b", '"']))
 def test_long_texts_of_any_letters_are_shortened_to_what_an_event_holds(server, agent, letter):
     session, long = f"long-{ord(letter)}", letter * 240_000

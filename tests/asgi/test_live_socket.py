@@ -71,6 +71,7 @@ def run(server, code):
     server.command("shell", "--no-imports", "-c", f"from conversations.models import User, Role\n{code}")
 
 
+@pytest.mark.slow
 def test_events_reach_a_subscriber_in_order_and_once(server):
     with open_socket(server, token=server.secret) as ws:
         subscribe(ws, "stream:order", after=0)
@@ -222,6 +223,7 @@ people.set_roles(SYSTEM, "walda", ['{}'])
 """
 
 
+@pytest.mark.slow
 def test_who_loses_the_right_to_the_audit_log_is_told_of_no_further_entry(server):
     cookie = sign_in(server, "walda", "auditor")
     run(server, SET_ROLES.format("auditor', 'viewer"))

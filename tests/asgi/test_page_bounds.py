@@ -52,6 +52,7 @@ def step(n: int, status: str, **more: object) -> dict[str, object]:
     return {"event": "tool_step", "agent": "A", "name": "find", "tool_call_id": f"c{n}", "status": status, **more}
 
 
+@pytest.mark.slow
 @pytest.mark.any_database
 def test_large_messages_make_a_page_shorter_and_all_of_them_are_reached(browser):
     for n in range(COUNT):
@@ -106,6 +107,7 @@ def test_a_short_open_turn_leaves_nothing_out(browser):
     assert "not shown" not in html
 
 
+@pytest.mark.slow
 def test_calls_with_large_results_make_a_page_shorter(browser):
     store(*[step(n, "start", args={"n": n}) for n in range(COUNT)], by=ROBOT)
     for n in range(COUNT):
@@ -118,6 +120,7 @@ def test_calls_with_large_results_make_a_page_shorter(browser):
     assert 'data-words="Older events">' in html
 
 
+@pytest.mark.slow
 def test_what_is_drawn_live_is_drawn_in_parts_that_are_bounded():
     for n in range(COUNT):
         store(step(n, "start", args={"text": "x" * LARGE}), by=ROBOT)

@@ -114,6 +114,7 @@ def test_a_token_given_out_ends_when_unused_for_an_hour(authenticator, clock):
     assert not lets_in(authenticator, secret)
 
 
+@pytest.mark.slow
 def test_guesses_are_forgotten_and_push_no_good_token_out(authenticator, monkeypatch):
     secret = tokens.make_token(SYSTEM, "ci", "admin")
     monkeypatch.setattr(token_auth, "FRESH", 60.0)

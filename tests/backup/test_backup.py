@@ -54,6 +54,7 @@ def manifest_of(path):
         return json.loads(parts.read("manifest.json"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", variants(["sqlite", "postgresql"]))
 def test_a_backup_beside_publishers_is_a_prefix_that_verifies_and_begins_a_new_epoch(place, tmp_path, kind):
     server, copy, file = place(kind), place(kind), tmp_path / "record.backup"
@@ -99,6 +100,7 @@ def subscribe_epoch(server, secret):
     return subscribe_to(server, secret, "backup0")[-1]["epoch"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("source", "target"), variants([("sqlite", "postgresql"), ("postgresql", "sqlite")]))
 def test_a_record_moves_between_databases_without_a_changed_row(filled, place, tmp_path, source, target):
     server, other = filled(place(source)), place(target)
@@ -122,6 +124,7 @@ BACKUP_DEATHS = ("backup-events", "backup-copied", "backup-written", "backup-ren
 RESTORE_DEATHS = ("restore-events", "restore-stored", "restore-renamed")
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.parametrize("kind", variants(["sqlite", "postgresql"]))
 def test_a_killed_backup_leaves_the_old_one_or_the_new_one(filled, place, tmp_path, kind):
@@ -139,6 +142,7 @@ def test_a_killed_backup_leaves_the_old_one_or_the_new_one(filled, place, tmp_pa
     assert [path.name for path in file.parent.glob(".record*")] == []
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.parametrize("kind", variants(["sqlite", "postgresql"]))
 def test_a_killed_restore_leaves_no_record_or_all_of_it(filled, place, tmp_path, kind):
@@ -229,6 +233,7 @@ def killed_after(server, seconds, *command):
     process.wait()
 
 
+@pytest.mark.slow
 def test_a_backup_never_replaces_another_file_and_holds_no_secret_key(filled, place, tmp_path):
     server = filled(place("sqlite"), 1)
     mine = tmp_path / "letter.txt"

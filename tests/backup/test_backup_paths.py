@@ -38,6 +38,7 @@ def test_backup_names_a_path_through_a_file(tmp_path):
         call_command("backup", str(tmp_path / "file" / "record.zip"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "limit"), [("sqlite", 200_000), ("postgresql", 8_000)])  # bytes of a file
 def test_backup_names_its_own_file_where_the_disk_of_that_is_full(place, tmp_path, kind, limit):
     server, file = place(kind), tmp_path / "record.backup"

@@ -24,6 +24,7 @@ def test_a_target_must_be_named(target):
         call_command("migrate-database", target)
 
 
+@pytest.mark.slow
 def test_a_database_that_is_not_there_is_named_without_a_traceback():
     with pytest.raises(CommandError) as refused:
         call_command("migrate-database", "postgresql://nobody@127.0.0.1:1/record")
@@ -32,6 +33,7 @@ def test_a_database_that_is_not_there_is_named_without_a_traceback():
     assert "Traceback" not in str(refused.value)
 
 
+@pytest.mark.slow
 def test_the_secret_and_the_keys_go_along_to_a_directory(filled, place):
     server, other = filled(place("sqlite")), place("sqlite")
 
@@ -59,6 +61,7 @@ def test_another_secret_at_the_target_is_not_replaced_and_nothing_is_copied(fill
     assert [path.name for path in files_of(other.data_dir)] == ["secret"]
 
 
+@pytest.mark.slow
 def test_a_move_to_postgresql_says_which_secret_to_set(filled, place):
     server, other = filled(place("sqlite")), place("postgresql")
 

@@ -14,6 +14,7 @@ from tests.support.live import until
 from tests.support.tiers import variants
 
 
+@pytest.mark.slow
 def test_no_changed_or_missing_byte_passes_and_a_place_with_a_record_is_refused(filled, place, tmp_path):
     server, other, file = filled(place("sqlite"), 5), place("sqlite"), tmp_path / "record.backup"
     server.command("backup", str(file))
@@ -71,6 +72,7 @@ def rewritten(file, changed, *, table="", old=b"", new=b"", without="", missing=
     return changed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", variants(CHANGES))
 def test_a_changed_record_is_refused_although_its_file_is_whole(filled, place, tmp_path, table):
     old, new, words = CHANGES[table]
@@ -91,6 +93,7 @@ def signed_size(server):
     return size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", variants(["sqlite", "postgresql"]))
 def test_a_restored_record_is_signed_further_by_the_keys_that_signed_it(filled, place, tmp_path, kind):
     server, copy, file = filled(place(kind), 5), place(kind), tmp_path / "record.backup"
@@ -110,6 +113,7 @@ def test_a_restored_record_is_signed_further_by_the_keys_that_signed_it(filled, 
     assert "leaves are intact" in copy.command("verify", "--since", str(checkpoint_file))
 
 
+@pytest.mark.slow
 def test_an_older_backup_is_signed_only_once_somebody_says_that_it_was_on_purpose(filled, place, tmp_path):
     server, file = filled(place("sqlite"), 5), tmp_path / "record.backup"
     server.command("backup", str(file))
@@ -131,6 +135,7 @@ def test_an_older_backup_is_signed_only_once_somebody_says_that_it_was_on_purpos
     assert "leaves are intact" in server.command("verify")
 
 
+@pytest.mark.slow
 def test_what_was_redacted_since_the_backup_is_redacted_again(filled, place, tmp_path):
     server, other, file = filled(place("sqlite"), 5), place("sqlite"), tmp_path / "record.backup"
     server.command("backup", str(file))
@@ -146,6 +151,7 @@ def test_what_was_redacted_since_the_backup_is_redacted_again(filled, place, tmp
     assert "leaves are intact" in other.command("verify")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", variants(["sqlite", "postgresql"]))
 def test_a_backup_of_a_replaced_migration_is_restored_and_brought_up_to_date(filled, place, tmp_path, kind):
     server, copy, file = filled(place(kind), 5), place(kind), tmp_path / "record.backup"

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
+import pytest
 
 from conversations.core.schema_state import LOCK
 from tests.support.live import until
@@ -10,6 +11,7 @@ from tests.support.live import until
 WAITING = "SELECT count(*) FROM pg_locks WHERE locktype=%s AND NOT granted"
 
 
+@pytest.mark.slow
 def test_the_second_of_two_restores_at_once_leaves_what_the_first_has_restored(filled, place, tmp_path):
     server, other, file = filled(place("sqlite"), 5), place("postgresql"), tmp_path / "record.backup"
     server.command("backup", str(file))
@@ -35,6 +37,7 @@ def test_the_second_of_two_restores_at_once_leaves_what_the_first_has_restored(f
     assert "there is already a record here" in ends[1]
 
 
+@pytest.mark.slow
 def test_a_restore_waits_for_who_writes_at_that_moment_before_it_takes_the_place_for_empty(filled, place, tmp_path):
     server, other, file = filled(place("sqlite"), 5), place("postgresql"), tmp_path / "record.backup"
     server.command("backup", str(file))

@@ -43,6 +43,7 @@ def rows(page: Page) -> Any:
     return page.locator(".audit-table [data-key]")
 
 
+@pytest.mark.slow
 def test_the_details_of_entries_with_long_texts_are_in_sight_at_1280_px(page: Page, entered: Server) -> None:
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto("/audit/")
@@ -78,6 +79,7 @@ def test_an_auditor_filters_opens_and_verifies_by_the_keyboard(page: Page, enter
     expect(page).to_have_url(re.compile("/audit/.who=user%3Amaria"))
 
 
+@pytest.mark.slow
 def test_new_entries_are_counted_and_shown_on_wish(page: Page, entered: Server) -> None:
     page.goto("/audit/?verb=arrive")
     expect(page.get_by_text("No entry matches")).to_be_visible()
@@ -101,6 +103,7 @@ def test_new_entries_are_counted_and_shown_on_wish(page: Page, entered: Server) 
     expect(news).to_be_visible()
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_for_until_there_are_entries_and_totals_come_with_them(page: Page, entered: Server) -> None:
     requests: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
@@ -120,6 +123,7 @@ def test_nothing_is_asked_for_until_there_are_entries_and_totals_come_with_them(
     expect(page.locator("[data-total=count]")).to_contain_text(f"{head + 3:,} entries")
 
 
+@pytest.mark.slow
 def test_a_click_anywhere_in_an_entry_opens_it_and_another_closes_it(page: Page, entered: Server) -> None:
     page.goto("/audit/")
     cell = rows(page).first.locator("td").nth(3)
@@ -131,6 +135,7 @@ def test_a_click_anywhere_in_an_entry_opens_it_and_another_closes_it(page: Page,
     expect(page.locator(".entry-open:visible")).to_have_count(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_axe_finds_nothing_and_nothing_spills(entered: Server, lenient_page: Page, scheme: Any, width: int) -> None:
     page = lenient_page
@@ -163,6 +168,7 @@ def test_a_verification_that_fails_twice_says_so_once(page: Page, entered: Serve
     expect(page.locator("[data-checked]")).to_have_text("The server did not respond. Try again.")
 
 
+@pytest.mark.slow
 def test_without_scripts_it_filters_opens_and_verifies(plain_page: Page, entered: Server) -> None:
     plain_page.goto("/audit/")
     plain_page.get_by_role("checkbox", name="look").check()

@@ -44,6 +44,7 @@ def rows(page: Page) -> Any:
     return page.locator(".call-table [data-key]")
 
 
+@pytest.mark.slow
 def test_a_title_is_cut_only_where_the_row_has_no_room(page: Page, calls: Server, token: str) -> None:
     """Arguments and outcomes give way to it."""
     message = {
@@ -149,6 +150,7 @@ def test_every_column_is_in_sight_on_a_small_laptop(page: Page, calls: Server) -
     )
 
 
+@pytest.mark.slow
 def test_filters_work_by_the_keyboard_alone_and_live_in_the_address(page: Page, calls: Server) -> None:
     page.goto("/calls/")
 
@@ -208,6 +210,7 @@ def test_a_view_is_saved_and_used(page: Page, calls: Server) -> None:
     expect(page).to_have_url(re.compile(r"\?status=failed$"))
 
 
+@pytest.mark.slow
 def test_the_list_stays_live_after_a_view_was_refused(lenient_page: Page, calls: Server) -> None:
     page = lenient_page
     page.goto("/calls/?status=failed")
@@ -256,6 +259,7 @@ def test_the_export_is_streamed_and_is_what_the_list_shows(calls: Server, token:
     assert {row["error"] for row in table} == {"'=503"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_axe_finds_nothing_and_nothing_spills(calls: Server, lenient_page: Page, scheme: Any, width: int) -> None:
     page = lenient_page
@@ -313,6 +317,7 @@ with connection.cursor() as cursor:
 """
 
 
+@pytest.mark.slow
 def test_a_call_is_listed_by_its_words_once_it_is_searchable(page: Page, calls: Server, token: str) -> None:
     """Without another event, whenever the search index gets to it."""
     page.goto("/calls/?q=lantern")

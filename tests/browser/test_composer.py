@@ -61,6 +61,7 @@ def test_a_report_is_written_watched_and_approved(served: Server, window: Page) 
     expect(window.get_by_label("Message", exact=True)).to_have_value("")
 
 
+@pytest.mark.slow
 def test_words_that_could_not_be_sent_stay_and_are_said_once(served: Server, window: Page) -> None:
     work(served, "t.say(o, 'kept', client_id='1')")
     window.goto("/conversations/kept/")
@@ -94,6 +95,7 @@ def test_words_that_could_not_be_sent_stay_and_are_said_once(served: Server, win
     expect(window.locator(".event", has_text="Is anybody there?")).to_have_count(1)
 
 
+@pytest.mark.slow
 def test_two_quick_presses_say_it_once_and_enter_makes_a_line(served: Server, window: Page) -> None:
     work(served, "t.say(o, 'quick', client_id='1')")
     window.goto("/conversations/quick/")
@@ -168,6 +170,7 @@ def test_the_list_and_the_navigation_tell_live_what_waits(served: Server, window
     expect(window.locator("[data-waiting] > span").last).to_have_text(str(before + 1))
 
 
+@pytest.mark.slow
 def test_without_scripts_one_speaks_and_decides_by_forms(chromium: Browser, served: Server, desk: Any) -> None:
     work(served, "t.ask(o, 'plain', client_id='1')")
     state = desk.storage_state()
@@ -275,6 +278,7 @@ def test_what_happens_inside_a_call_grows_in_its_block_live_and_is_there_after_a
     assert [len(inner) for seq, inner in live if seq == "5"] == [3]
 
 
+@pytest.mark.slow
 def test_a_question_is_withdrawn_before_the_eyes_of_who_would_decide_it(served: Server, window: Page) -> None:
     work(served, "t.ask(o, key='stopped')")
     window.goto("/conversations/stopped/")
@@ -345,6 +349,7 @@ def test_a_row_inside_a_call_is_never_lost_when_the_call_is_unloaded_and_loaded_
     assert window.evaluate("() => document.querySelector('#e305').nextElementSibling.dataset.seq") == "307"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_key", [False, True], ids=["click", "key"])
 def test_who_begins_a_conversation_types_into_it_at_once(window: Page, by_key: bool) -> None:
     window.goto("/")

@@ -47,6 +47,7 @@ def opened(page: Page, address: str) -> Page:
     return page
 
 
+@pytest.mark.slow
 def test_the_transcript_has_the_room(window: Page, asking: str) -> None:
     opened(window, asking)
 
@@ -94,6 +95,7 @@ PLACES = """() => [...document.querySelectorAll(".conversation-head :is(.verbs >
   .map((control) => { const { left, right } = control.getBoundingClientRect(); return [left, right]; })"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [700, 1024, 1280, 1440, 1700])
 def test_no_control_of_a_head_moves_as_the_state_changes(served: Server, window: Page, width: int) -> None:
     key = f"moving-{width}"
@@ -139,6 +141,7 @@ def test_who_waits_is_never_cut_however_long_the_title_is(served: Server, window
         assert window.evaluate(SQUEEZED) == []
 
 
+@pytest.mark.slow
 def test_a_long_title_gives_way_to_all_that_is_true_of_a_conversation(
     served: Server, window: Page, asking: str
 ) -> None:
@@ -167,6 +170,7 @@ def test_the_head_says_who_waits_for_whom_since_when(window: Page, asking: str) 
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", ["lanes", "timeline", "graph"])
 def test_the_state_and_the_key_a_lead_to_the_request_from_every_view(window: Page, asking: str, view: str) -> None:
     opened(window, f"{asking}?view={view}")
@@ -178,6 +182,7 @@ def test_the_state_and_the_key_a_lead_to_the_request_from_every_view(window: Pag
     expect(window.locator(".approval:has(decision-form)")).to_be_focused()
 
 
+@pytest.mark.slow
 def test_a_request_opened_by_its_link_does_not_repeat_its_arguments(window: Page, asking: str) -> None:
     link = opened(window, asking).locator("[data-standing]").get_by_role("link", name="Waiting for you")
     opened(window, f"{asking}{link.get_attribute('href')}")
@@ -204,6 +209,7 @@ def viewer(served: Server, context: BrowserContext) -> Page:
     return context.new_page()
 
 
+@pytest.mark.slow
 def test_a_narrow_head_folds_what_it_has_no_room_for(window: Page, asking: str) -> None:
     window.set_viewport_size({"width": 700, "height": 800})
     opened(window, asking)
@@ -220,6 +226,7 @@ def test_a_narrow_head_folds_what_it_has_no_room_for(window: Page, asking: str) 
     expect(window.get_by_role("button", name="Pause")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_the_composer_unfolds_for_a_writer_and_moves_nothing_under_a_press(window: Page, asking: str) -> None:
     opened(window, asking)
     recipient, field = window.locator("message-composer .to"), window.get_by_role("textbox", name="Message", exact=True)
@@ -243,6 +250,7 @@ def test_the_composer_unfolds_for_a_writer_and_moves_nothing_under_a_press(windo
     expect(row).to_have_attribute("aria-current", "true")
 
 
+@pytest.mark.slow
 def test_the_panel_leads_with_the_run_and_folds_ids(window: Page, asking: str) -> None:
     window.set_viewport_size({"width": 1440, "height": 900})
     panel = opened(window, asking).locator("conversation-panel")
@@ -265,6 +273,7 @@ def test_verbs_on_an_event_are_whole_beside_a_large_number(window: Page, asking:
     assert max(heights) < 24, "one line each"
 
 
+@pytest.mark.slow
 def test_every_look_of_it(window: Page, asking: str) -> None:
     faults: dict[str, Any] = in_every_look(opened(window, asking), "head", is_part_of_another=True)
     window.get_by_role("textbox", name="Message", exact=True).focus()
@@ -272,6 +281,7 @@ def test_every_look_of_it(window: Page, asking: str) -> None:
     assert faults | in_every_look(window, "writing") == {}
 
 
+@pytest.mark.slow
 def test_the_palette_offers_what_the_page_can_do(window: Page, asking: str) -> None:
     options = window.get_by_role("option")
     opened(window, asking).keyboard.press("Control+k")
@@ -293,6 +303,7 @@ def test_the_palette_offers_what_the_page_can_do(window: Page, asking: str) -> N
     expect(window.locator("#e1")).to_have_attribute("aria-current", "true")
 
 
+@pytest.mark.slow
 def test_the_palette_begins_a_conversation_and_finds_events(served: Server, window: Page) -> None:
     work(served, "t.say(o, 'zeppelin', content='A zeppelin is stuck on the roof', client_id='1')")
     until(lambda: window.request.get("/api/v1/search?q=zeppelin").json()["items"], what="the event to be searched")

@@ -94,6 +94,7 @@ def test_a_new_conversation_appears_by_itself(fleet: Fleet) -> None:
     expect(fleet.page.locator('[data-key="tram/stop?"] .unread')).to_contain_text("1")
 
 
+@pytest.mark.slow
 def test_rows_stay_under_the_pointer_and_a_pill_says_what_would_move(fleet: Fleet) -> None:
     fleet.page.locator(".conversation").nth(1).hover()
 
@@ -153,6 +154,7 @@ def test_a_filtered_list_finds_a_new_match_by_itself(fleet: Fleet) -> None:
     expect(fleet.page.locator(ROWS)).to_have_text(["Words of oak park"])
 
 
+@pytest.mark.slow
 def test_the_palette_opens_a_conversation_by_name(fleet: Fleet) -> None:
     fleet.page.keyboard.press("Control+k")
     fleet.page.keyboard.type("oak")
@@ -189,6 +191,7 @@ def test_letters_can_be_switched_off(fleet: Fleet) -> None:
     expect(fleet.page.locator("body")).to_be_focused()
 
 
+@pytest.mark.slow
 def test_a_lost_connection_is_said_and_what_was_missed_comes_back(fleet: Fleet) -> None:
     fleet.server.kill()
     expect(fleet.page.get_by_text("Connection lost")).to_be_visible()
@@ -219,6 +222,7 @@ def test_a_sign_out_elsewhere_is_said_with_the_way_back(chromium: Browser, serve
     context.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_axe_finds_nothing_on_the_list_and_its_dialogs(
     chromium: Browser, server: Server, token: str, owner: BrowserContext, width: int, scheme: Any
@@ -252,6 +256,7 @@ def test_scripts_are_named_by_content(page: Page) -> None:
     assert re.search(r"/static/js/app\.[0-9a-f]{12}\.js", page.content())
 
 
+@pytest.mark.slow
 def test_the_list_and_a_conversation_weigh_little_when_nothing_is_cached(
     chromium: Browser, served: Server, fleet: Fleet
 ) -> None:

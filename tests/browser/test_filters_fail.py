@@ -52,6 +52,7 @@ def reject(route: Route) -> None:
     route.fulfill(status=503, body=error, content_type="application/json")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", variants(PAGES, quick=2))
 def test_a_filter_that_fails_says_so_and_is_tried_again_by_keyboard(window: Page, address: str) -> None:
     window.goto(address)

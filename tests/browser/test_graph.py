@@ -84,6 +84,7 @@ def test_nothing_overlaps_as_the_browser_draws_it(talk: Transcript) -> None:
     expect(talk.page.locator(".graph tbody tr", has_text="everyone")).to_have_count(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", variants(["light", "dark"]))
 @pytest.mark.parametrize("others", [1, 6])
 def test_it_fills_the_room_it_has_and_stays_legible_as_it_grows(
@@ -139,6 +140,7 @@ def test_it_is_zoomed_by_keys_buttons_and_the_wheel_and_moved_by_a_drag(talk: Tr
     assert page.locator(".graph-scroll").evaluate("(one) => one.scrollLeft") == before + 80
 
 
+@pytest.mark.slow
 def test_the_selected_event_is_the_same_as_in_the_other_views(talk: Transcript) -> None:
     page = talk.page
     page.locator(".times", has_text="Dialogue to Triage").locator("rect").click()
@@ -186,6 +188,7 @@ def test_a_key_leads_to_the_lanes_and_another_back(talk: Transcript) -> None:
     expect(talk.page.locator(".graph-scroll .picture")).to_be_visible()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_axe_finds_nothing_and_only_the_picture_scrolls_sideways(
     talk: Transcript, scheme: Literal["light", "dark"], width: int

@@ -135,6 +135,7 @@ def test_every_payload_stays_text_in_a_transcript(page: Page, server: Server, to
         done(len(texts))
 
 
+@pytest.mark.slow
 def test_sampled_payloads_stay_text_in_the_list(page: Page, server: Server, token: str) -> None:
     prove_in_list(page, server, token, sample(PAGE))
 

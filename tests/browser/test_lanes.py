@@ -32,6 +32,7 @@ def heads(page: Page) -> list[str]:
     return page.locator(".lane-head .name").all_inner_texts()
 
 
+@pytest.mark.slow
 def test_a_card_shows_its_number_under_the_pointer_in_place_of_its_time(lanes: Transcript) -> None:
     lanes.open(VIEW)
     card = lanes.row(2)
@@ -81,6 +82,7 @@ def test_events_come_live_and_none_is_lost_or_doubled_over_a_cut_connection(lane
 SIDES = "(one) => { const box = one.getBoundingClientRect(); return [box.left, box.right]; }"
 
 
+@pytest.mark.slow
 def test_a_card_stands_beside_its_lane_and_an_arrow_reaches_from_head_to_head(lanes: Transcript) -> None:
     lanes.call(status="start")
     lanes.open(VIEW)
@@ -100,6 +102,7 @@ PLACES = (
 )
 
 
+@pytest.mark.slow
 def test_calls_point_at_the_lane_of_their_tool_which_stays_last_as_voices_come(lanes: Transcript) -> None:
     lanes.call(status="start")
     lanes.open(VIEW)
@@ -164,6 +167,7 @@ def test_an_output_and_the_message_that_says_the_same_are_one_row(lanes: Transcr
     expect(lanes.row(5)).to_have_attribute("aria-current", "true")
 
 
+@pytest.mark.slow
 def test_bars_show_who_holds_a_run_live_and_after_a_reload(server: Server, page: Page) -> None:
     work(server, "from tests.support import large_talks; large_talks.write('bars', events=10)")
     page.goto(f"/conversations/bars/{VIEW}")
@@ -259,6 +263,7 @@ NEW_ROWS_A_FRAME = """(pages) => new Promise((done) => {
 })"""
 
 
+@pytest.mark.slow
 def test_scrolling_up_renders_a_few_rows_a_frame_never_a_page_of_them(server: Server, page: Page) -> None:
     work(server, "from tests.support import large_talks; large_talks.write('scrolled', events=1_000)")
     page.set_viewport_size({"width": 1440, "height": 900})
@@ -270,6 +275,7 @@ def test_scrolling_up_renders_a_few_rows_a_frame_never_a_page_of_them(server: Se
     assert 0 < most <= 24
 
 
+@pytest.mark.slow
 def test_the_overview_leads_anywhere_by_press_drag_and_keys(server: Server, page: Page) -> None:
     work(server, "from tests.support import large_talks; large_talks.write('strip', events=1_000)")
     page.goto(f"/conversations/strip/{VIEW}")
@@ -295,6 +301,7 @@ def test_the_overview_leads_anywhere_by_press_drag_and_keys(server: Server, page
     expect(page.locator("#e1000")).to_be_in_viewport()
 
 
+@pytest.mark.slow
 def test_the_overview_marks_the_newest_row_to_its_end(server: Server, page: Page) -> None:
     work(server, "from tests.support import large_talks; large_talks.write('ended', events=10)")
     page.goto(f"/conversations/ended/{VIEW}")
@@ -345,6 +352,7 @@ def test_a_card_leads_into_the_transcript_and_a_key_leads_back(lanes: Transcript
     expect(lanes.page).to_have_url(f"{lanes.server.url}/conversations/{lanes.key}/?view=lanes&event=2#e2")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_axe_finds_nothing_and_narrow_lanes_are_one_column(
     lanes: Transcript, scheme: Literal["light", "dark"], width: int

@@ -120,6 +120,7 @@ def misplaced(page: Page) -> list[str]:
     return sorted({*places, *[f"{too_wide} px too wide"] * (too_wide > 0)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_long_names_spill_nowhere_and_are_cut_nowhere_for_good(
     named: tuple[Server, Page], scheme: Any, width: int
@@ -170,6 +171,7 @@ def visited(page: Page) -> Iterator[str]:
             yield address
 
 
+@pytest.mark.slow
 def test_no_table_and_no_page_scrolls_sideways(named: tuple[Server, Page]) -> None:
     """On a phone, where rows become cards, and from 1,024 px on."""
     _, page = named

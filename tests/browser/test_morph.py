@@ -95,6 +95,7 @@ def test_a_height_that_a_person_dragged_a_text_area_to_stays(place: Page) -> Non
     assert place.locator("textarea").evaluate("(area) => [area.style.height, area.ariaInvalid]") == ["300px", "true"]
 
 
+@pytest.mark.slow
 def test_a_part_becomes_exactly_its_newer_drawing(place: Page) -> None:
     dice = random.Random(7)
 

@@ -11,6 +11,7 @@ from tests.support.live import Server
 PHONE = {"width": 360, "height": 780}
 
 
+@pytest.mark.slow
 def test_admin_opens_a_menu_and_says_where_one_is(page: Page) -> None:
     page.goto("/")
     main = page.get_by_role("navigation", name="Main")
@@ -35,6 +36,7 @@ def test_admin_opens_a_menu_and_says_where_one_is(page: Page) -> None:
     expect(page.get_by_role("button", name="Admin")).to_have_attribute("aria-current", "page")
 
 
+@pytest.mark.slow
 def test_what_an_admin_adds_begins_at_one_place(page: Page) -> None:
     """At the right of the head, one primary button a page; and the menu says where one is."""
     pages = {
@@ -81,6 +83,7 @@ def test_the_menu_is_opened_walked_and_left_by_keyboard(page: Page) -> None:
     expect(button).to_be_focused()
 
 
+@pytest.mark.slow
 def test_search_stands_at_one_place_on_every_page(page: Page) -> None:
     places: dict[int, dict[str, float | None]] = {1440: {}, 900: {}}
     for address in ("/", "/people/", "/agents/", "/search/?q=a", "/audit/"):
@@ -169,6 +172,7 @@ def test_who_has_no_right_to_admin_pages_sees_none(chromium: Browser, server: Se
     context.close()
 
 
+@pytest.mark.slow
 def test_the_shortcuts_that_the_help_names_lead_to_every_page_of_the_top_bar(page: Page) -> None:
     page.goto("/")
     names = page.get_by_role("navigation", name="Main").get_by_role("link").all_inner_texts()

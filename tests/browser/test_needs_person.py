@@ -38,6 +38,7 @@ def open_list(page: Page, address: str = "/") -> None:
     page.wait_for_selector("live-state[data-state=live]")
 
 
+@pytest.mark.slow
 def test_a_question_moves_its_conversation_to_the_top_and_its_decision_back(served: Server, window: Page) -> None:
     work(served, "for n in range(3): t.say(o, f'quiet-{n}', client_id='1')")
     open_list(window)
@@ -80,6 +81,7 @@ def test_the_inbox_begins_with_the_oldest_and_a_new_question_comes_last(served: 
         decide(served, key)
 
 
+@pytest.mark.slow
 def test_the_keyboard_leads_to_the_request_of_a_conversation(served: Server, window: Page) -> None:
     ask(served, "keyed")
     block = window.locator(".approval")
@@ -107,6 +109,7 @@ def test_the_keyboard_leads_to_the_request_of_a_conversation(served: Server, win
     expect(window.locator(":focus")).to_have_accessible_name("Link to event 1")
 
 
+@pytest.mark.slow
 def test_n_goes_from_one_request_to_the_next(served: Server, window: Page) -> None:
     ask(served, "next-1", "next-2")
     open_list(window, "/approvals/")
@@ -121,6 +124,7 @@ def test_n_goes_from_one_request_to_the_next(served: Server, window: Page) -> No
         decide(served, key)
 
 
+@pytest.mark.slow
 def test_whoever_decides_by_keyboard_goes_on_with_the_next_question(served: Server, window: Page) -> None:
     ask(served, "one", "two")
     open_list(window, "/approvals/")
@@ -134,6 +138,7 @@ def test_whoever_decides_by_keyboard_goes_on_with_the_next_question(served: Serv
     decide(served, "two")
 
 
+@pytest.mark.slow
 def test_enter_rejects_from_the_reason_and_decides_from_no_other_field(served: Server, window: Page) -> None:
     ask(served, "reason-enter")
     open_list(window, "/conversations/reason-enter/")
@@ -151,6 +156,7 @@ def test_enter_rejects_from_the_reason_and_decides_from_no_other_field(served: S
     expect(window.locator(".verdict")).to_contain_text("Already filed")
 
 
+@pytest.mark.slow
 def test_the_tools_identity_is_folded_below_its_card(served: Server, window: Page) -> None:
     work(served, "t.ask(o, 'layers', client_id='1', approval_id='layers', origin='mcp', mcp_server='city-desk')")
     open_list(window, "/approvals/")
@@ -209,6 +215,7 @@ def test_a_new_filter_clears_the_selection(served: Server, window: Page) -> None
     expect(window.locator("#bulk")).to_have_attribute("data-none", "")
 
 
+@pytest.mark.slow
 def test_no_row_moves_when_the_first_is_picked(served: Server, window: Page) -> None:
     work(served, "for n in range(3): t.say(o, f'still-{n}', client_id='1')")
     open_list(window)
@@ -329,6 +336,7 @@ def test_an_imported_row_is_not_marked_unread_until_something_comes(
     expect(row.locator("[data-unread-count]")).to_have_text("1")
 
 
+@pytest.mark.slow
 def test_who_comes_back_finds_what_they_missed_and_dismisses_it_by_keyboard(served: Server, window: Page) -> None:
     ask(served, "missed")
     open_list(window)

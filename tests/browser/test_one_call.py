@@ -28,6 +28,7 @@ def call(server: Server, token: str) -> str:
     return until(done, within=60, what="two calls")[0]
 
 
+@pytest.mark.slow
 def test_a_call_is_made_again_by_keyboard_and_its_outcome_comes_live(page: Page, call: str) -> None:
     page.goto(f"/calls/{call}/")
     expect(page.get_by_role("heading", level=1)).to_have_text("give_insights")
@@ -58,6 +59,7 @@ def test_a_call_is_made_again_by_keyboard_and_its_outcome_comes_live(page: Page,
     assert meta["top"] < tag["bottom"], "all in one line"
 
 
+@pytest.mark.slow
 def test_a_call_that_ended_on_the_page_is_not_asked_about_again(
     page: Page, call: str, server: Server, token: str
 ) -> None:
@@ -94,6 +96,7 @@ def test_a_call_that_ended_on_the_page_is_not_asked_about_again(
     assert len(fetched) == at_its_end
 
 
+@pytest.mark.slow
 def test_the_title_stands_out_and_the_head_leads_to_the_replay(page: Page, call: str) -> None:
     page.goto(f"/calls/{call}/")
     size = "(element) => parseFloat(getComputedStyle(element).fontSize)"
@@ -105,6 +108,7 @@ def test_the_title_stands_out_and_the_head_leads_to_the_replay(page: Page, call:
     expect(page.locator("#replay-title")).to_be_in_viewport()
 
 
+@pytest.mark.slow
 def test_what_is_pressed_on_a_phone_is_24_px_high(page: Page, call: str) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     heights = "(all) => all.map((target) => target.getBoundingClientRect().height)"
@@ -132,6 +136,7 @@ def test_ids_are_folded_until_somebody_wants_them(page: Page, call: str) -> None
     expect(identity.get_by_text("Call ID from the provider")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_axe_finds_nothing_on_the_pages_of_calls(page: Page, call: str) -> None:
     page.goto(f"/calls/{call}/")
     first = page.get_by_role("link", name="Compare").first

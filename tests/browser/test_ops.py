@@ -121,6 +121,7 @@ def test_without_scripts_the_page_reads_as_well(plain_page: Page) -> None:
     expect(plain_page.get_by_text("Updates every 3 s")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_message_is_read_again_and_appears_where_it_belongs(
     server: Server, token: str, owner: BrowserContext, page: Page
 ) -> None:
@@ -158,6 +159,7 @@ def test_a_message_is_discarded_with_a_reason(server: Server, page: Page) -> Non
     expect(page.get_by_text("a test agent gone wild")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_tokens_secret_is_shown_once_and_it_is_revoked_after_a_question(server: Server, page: Page) -> None:
     page.goto("/tokens/")
     expect(page.get_by_role("button", name="Create token")).to_be_hidden()
@@ -184,6 +186,7 @@ def test_a_tokens_secret_is_shown_once_and_it_is_revoked_after_a_question(server
     assert server.publish(secret, "chat:robots", payload)[0] == 401
 
 
+@pytest.mark.slow
 def test_a_rule_is_added_edited_and_removed_after_a_question(page: Page) -> None:
     page.goto("/policies/")
     page.locator("summary", has_text="Add rule").click()

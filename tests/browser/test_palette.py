@@ -36,6 +36,7 @@ def groups(page: Page) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_the_hint_names_the_signs(palette: Page) -> None:
     hint = palette.get_by_role("dialog").locator("footer")
 
@@ -44,6 +45,7 @@ def test_the_hint_names_the_signs(palette: Page) -> None:
     expect(hint).to_contain_text("# conversations")
 
 
+@pytest.mark.slow
 def test_actions_alone_are_offered_after_a_greater_sign(palette: Page) -> None:
     expect(palette.get_by_role("group", name="Recent conversations")).to_be_visible()
     palette.keyboard.type(">pau")
@@ -61,6 +63,7 @@ def test_actions_alone_are_offered_after_a_greater_sign(palette: Page) -> None:
     expect(palette.get_by_role("button", name="Pause")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_agents_and_participants_alone_are_offered_after_an_at(palette: Page) -> None:
     palette.keyboard.type("@dial")
     expect(palette.get_by_role("group", name="Agents").get_by_role("option")).to_have_count(1)
@@ -74,6 +77,7 @@ def test_agents_and_participants_alone_are_offered_after_an_at(palette: Page) ->
     expect(palette.locator(".fleet .conversation")).to_have_count(2)
 
 
+@pytest.mark.slow
 def test_conversations_and_an_event_of_this_one_are_offered_after_a_hash(palette: Page) -> None:
     palette.keyboard.type("#light")
     expect(palette.get_by_role("group", name="Conversations", exact=True).get_by_role("option")).to_have_count(1)
@@ -86,6 +90,7 @@ def test_conversations_and_an_event_of_this_one_are_offered_after_a_hash(palette
     expect(palette.get_by_role("option").first).to_contain_text("Event 1 of this conversation")
 
 
+@pytest.mark.slow
 def test_conversations_have_their_state_and_agents_and_hits_their_mark(palette: Page, talks: Server) -> None:
     work(talks, "t.ask(o, 'palette-lighthouse', client_id='mark', name='refund', qualified_name='refund')")
     palette.keyboard.type("palette-")
@@ -108,6 +113,7 @@ def test_conversations_have_their_state_and_agents_and_hits_their_mark(palette: 
     assert in_every_look(palette, "marks") == {}
 
 
+@pytest.mark.slow
 def test_what_finds_nothing_says_so_and_without_the_sign_all_is_back(palette: Page) -> None:
     palette.keyboard.type("@nobody at all")
     expect(palette.get_by_role("dialog").get_by_role("status")).to_have_text("No results")
@@ -120,6 +126,7 @@ def test_what_finds_nothing_says_so_and_without_the_sign_all_is_back(palette: Pa
     expect(palette.get_by_role("dialog").get_by_role("status")).to_have_text("")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("address", "label"), [("/", "New conversation"), ("/policies/", "Add rule")])
 def test_what_a_page_adds_is_offered_by_its_own_name(palette: Page, address: str, label: str) -> None:
     palette.goto(address)

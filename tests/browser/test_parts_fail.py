@@ -47,6 +47,7 @@ def try_again(page: Page, strip: Locator, address: str) -> None:
     expect(strip).to_be_hidden()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", ["**/?part=bulk", "**/bulk-actions*.js"])
 def test_actions_for_a_selection_that_cannot_be_loaded_are_tried_again(window: Page, address: str) -> None:
     window.goto("/")
@@ -69,6 +70,7 @@ def test_actions_for_a_selection_that_cannot_be_loaded_are_tried_again(window: P
     expect(strip).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_facts_that_cannot_be_loaded_are_not_those_of_another_event(window: Page) -> None:
     window.goto("/conversations/long/?event=391")
     facts = window.locator("[data-picked]")
@@ -85,6 +87,7 @@ def test_facts_that_cannot_be_loaded_are_not_those_of_another_event(window: Page
     expect(facts).to_contain_text("Selected event 399")
 
 
+@pytest.mark.slow
 def test_an_outline_that_cannot_be_loaded_is_tried_again(window: Page) -> None:
     window.goto("/conversations/long/")
     expect(window.locator("transcript-outline:defined")).to_be_attached()
@@ -97,6 +100,7 @@ def test_an_outline_that_cannot_be_loaded_is_tried_again(window: Page) -> None:
     expect(window.locator("transcript-outline [data-outline]").first).to_be_visible()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", variants(["transcript", "graph", "timeline"], quick=2))
 def test_a_moment_that_cannot_be_rendered_is_tried_again(window: Page, view: str) -> None:
     address = "**/entries/*" if view == "transcript" else f"**part={view}*"
@@ -116,6 +120,7 @@ def test_a_moment_that_cannot_be_rendered_is_tried_again(window: Page, view: str
     expect(window.locator(parts).last).to_have_attribute(name, "31")
 
 
+@pytest.mark.slow
 def test_a_whole_graph_that_cannot_be_loaded_is_tried_again(window: Page) -> None:
     window.goto("/conversations/long/?view=graph")
     expect(window.locator("conversation-graph[data-live]")).to_be_visible()
@@ -142,6 +147,7 @@ def test_a_failed_prospect_of_a_message_replaces_that_of_another(window: Page) -
     expect(prospect).to_have_text("What happens to this message could not be loaded. The database is busy.")
 
 
+@pytest.mark.slow
 def test_a_failed_request_for_rows_scrolled_to_is_repeated(window: Page) -> None:
     window.goto("/conversations/long/?view=timeline")
     expect(window.locator("conversation-timeline[data-live]")).to_be_visible()
@@ -157,6 +163,7 @@ def test_a_failed_request_for_rows_scrolled_to_is_repeated(window: Page) -> None
     expect(rows.locator(".span[data-number='0']")).to_be_in_viewport()
 
 
+@pytest.mark.slow
 def test_a_failed_request_for_an_outcome_is_repeated_without_another_event(served: Server, window: Page) -> None:
     start = "t.log.append(toolcalls.call('calls', 1)[:1])"
     work(served, f"from tests.support import toolcalls\n{start}")
@@ -173,6 +180,7 @@ def test_a_failed_request_for_an_outcome_is_repeated_without_another_event(serve
     expect(window.get_by_text("The call has not finished yet.")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_failed_request_for_a_list_of_calls_is_repeated_without_another_event(served: Server, window: Page) -> None:
     window.goto("/calls/?q=lamp")
     expect(window.locator("live-state[data-state=live]")).to_be_visible()

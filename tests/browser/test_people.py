@@ -29,6 +29,7 @@ def add(page: Page, name: str) -> str:
     return page.get_by_role("textbox", name=f"Sign-in link for {name}", exact=True).input_value()
 
 
+@pytest.mark.slow
 def test_a_newcomer_comes_in_by_a_link_and_stays_by_a_password(page: Page, stranger: BrowserContext) -> None:
     link = add(page, "maria")
     newcomer = stranger.new_page()
@@ -72,6 +73,7 @@ def test_roles_are_saved_and_shown(page: Page) -> None:
     expect(row.get_by_label("admin")).not_to_be_checked()
 
 
+@pytest.mark.slow
 def test_a_link_from_another_site_waits_for_a_click(page: Page, stranger: BrowserContext) -> None:
     mail = f"<a href='{add(page, 'vera')}'>Sign in</a>"
     reader = stranger.new_page()

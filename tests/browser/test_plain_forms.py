@@ -22,6 +22,7 @@ FORM = """async () => {
 }"""
 
 
+@pytest.mark.slow
 def test_what_was_typed_stays_until_the_server_is_back(page: Page) -> None:
     page.goto("/policies/budgets/")
     page.locator("summary", has_text="Set budget").click()

@@ -129,6 +129,7 @@ def cut(lenient_page: Page) -> Iterator[tuple[Page, Wires]]:
     lenient_page.unroute("**/healthz")
 
 
+@pytest.mark.slow
 def test_a_page_of_the_server_stays_and_the_link_opens_by_itself(cut: tuple[Page, Wires]) -> None:
     page, wires = cut
     page.goto("/")

@@ -37,6 +37,7 @@ def last_row(page: Page) -> int:
     return int(page.locator(".transcript > .rows > [data-seq]").last.get_attribute("data-seq") or 0)
 
 
+@pytest.mark.slow
 def test_the_past_is_stepped_through_by_keys_and_linked(page: Page, key: str) -> None:
     moment = opened(page, key, "?at=100")
     expect(moment).to_contain_text("As of event 100 of 200")
@@ -79,6 +80,7 @@ def test_it_plays_to_the_end_and_stops(page: Page, key: str) -> None:
     until(lambda: last_row(page) >= 199, what="the last event")  # the end of a run is drawn as 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("view", "drawn"),
     variants(
@@ -102,6 +104,7 @@ def test_every_view_follows_it_and_hands_it_on(page: Page, key: str, view: str, 
     assert last_row(page) == 31
 
 
+@pytest.mark.slow
 def test_one_key_leads_to_the_present_which_goes_on(page: Page, server: Server, token: str) -> None:
     talk = Transcript(page, server, token, f"past-{next(_number)}")
     talk.say("one", "two", "three")
@@ -130,6 +133,7 @@ def test_without_scripts_its_links_lead_on(plain_page: Page, key: str) -> None:
     expect(plain_page.locator("[data-moment]")).to_contain_text("As of event 51 of 200")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_axe_finds_nothing_and_nothing_is_too_wide(
     page: Page, key: str, scheme: Literal["light", "dark"], width: int
@@ -142,6 +146,7 @@ def test_axe_finds_nothing_and_nothing_is_too_wide(
     assert page.locator("html").evaluate("(e) => e.scrollWidth - e.clientWidth") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", variants(["lanes", "timeline", "graph"]))
 def test_from_the_present_a_place_on_the_bar_leads_there(page: Page, key: str, view: str) -> None:
     page.goto(f"/conversations/{key}/?view={view}")
@@ -160,6 +165,7 @@ def test_from_the_present_a_place_on_the_bar_leads_there(page: Page, key: str, v
     expect(page.locator("[data-moment]")).to_contain_text("As of event 199 of 200")
 
 
+@pytest.mark.slow
 def test_the_bar_grows_with_the_conversation_and_plays_it_from_its_beginning(
     page: Page, server: Server, token: str
 ) -> None:

@@ -52,6 +52,7 @@ def in_view(talk: Transcript) -> list[int]:
     return [int(seq) for seq in talk.page.evaluate(script)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", variants(["", "?view=lanes"]))
 def test_what_is_over_begins_at_its_first_event(
     page: Page, server: Server, token: str, long_talk: str, query: str
@@ -62,6 +63,7 @@ def test_what_is_over_begins_at_its_first_event(
     expect(talk.pill).to_have_text("Jump to latest")
 
 
+@pytest.mark.slow
 def test_the_end_of_what_goes_on_is_in_sight_before_any_script_has_run(server: Server, plain_page: Page) -> None:
     key = f"on-{next(_number)}"
     work(server, LONG.format(key=key))
@@ -72,6 +74,7 @@ def test_the_end_of_what_goes_on_is_in_sight_before_any_script_has_run(server: S
         expect(rows.last).to_be_in_viewport(ratio=0.4)  # lanes are wider
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", variants(["", "?view=lanes"]))
 def test_home_and_end_go_to_the_true_ends(page: Page, server: Server, token: str, long_talk: str, query: str) -> None:
     talk = opened(page, server, token, long_talk, query)
@@ -118,6 +121,7 @@ def test_what_fits_is_followed_though_it_is_over(page: Page, server: Server, tok
     expect(talk.pill).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_it_goes_on_where_the_reader_left_off(page: Page, server: Server, token: str) -> None:
     talk = Transcript(page, server, token, f"over-{next(_number)}")
     talk.say(*["wet " * 100 for _ in range(30)])
@@ -179,6 +183,7 @@ def test_it_is_downloaded(talk: Transcript, name: str, file: str) -> None:
     assert got.value.path().stat().st_size > 100
 
 
+@pytest.mark.slow
 def test_results_are_opened_at_wish_and_stay_as_the_reader_leaves_them(talk: Transcript) -> None:
     opened_calls = talk.page.locator(".transcript details.tool[open]")
     expect(opened_calls).to_have_count(0)
@@ -210,6 +215,7 @@ def test_the_menu_leads_to_both_ends(page: Page, server: Server, token: str, lon
     until(lambda: 1 in in_view(long), what="the first event")
 
 
+@pytest.mark.slow
 def test_paper_has_the_conversation_and_no_chrome(talk: Transcript) -> None:
     with talk.page.context.expect_page() as got:
         menu(talk.page).get_by_role("link", name="Print").click()
@@ -254,6 +260,7 @@ def shown_outline(page: Page) -> Locator:
     return page.locator("transcript-outline")
 
 
+@pytest.mark.slow
 def test_the_outline_follows_the_scroll_and_leads_to_events(
     page: Page, server: Server, token: str, long_talk: str
 ) -> None:

@@ -19,6 +19,7 @@ store(*(say | {{"content": words}} for words in ("hello", "my name is {WORD}", "
 """
 
 
+@pytest.mark.slow
 def test_redacted_words_leave_an_open_transcript(served: Server, window: Page) -> None:
     work(served, TALK)
     window.goto(f"/conversations/{KEY}/")
@@ -67,6 +68,7 @@ def test_redacted_words_leave_an_open_transcript_within_a_second(served: Server,
     expect(window.locator(".transcript")).to_contain_text("wombat")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", variants(["?event=1", "?at=3", "?view=lanes&at=3"], quick=2))
 def test_redacted_words_leave_a_page_that_does_not_follow_the_newest_events(
     served: Server, window: Page, view: str
@@ -88,6 +90,7 @@ def test_redacted_words_leave_a_page_that_does_not_follow_the_newest_events(
     expect(window.locator('.transcript [data-seq="2"]')).to_be_attached()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", variants(["Åsa/7", "alice@example.com"]))
 def test_pages_of_a_conversation_whose_id_is_erased_go_to_its_new_address(
     served: Server, window: Page, key: str
@@ -111,6 +114,7 @@ def test_pages_of_a_conversation_whose_id_is_erased_go_to_its_new_address(
         expect_without(page, key, address)
 
 
+@pytest.mark.slow
 def test_pages_that_were_away_while_an_id_was_erased_go_on_at_once(served: Server, window: Page) -> None:
     key = "away@example.com"
     work(served, TALK.replace(repr(KEY), repr(key)))
@@ -141,6 +145,7 @@ def expect_without(page: Page, *forms: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_redaction_leaves_a_reader_who_scrolled_up_in_place(served: Server, window: Page) -> None:
     key, token = "redaction-above", served.token("redaction-above")
     say = {"type": "message", "conversation_id": key, "sender": "agent:Rosa", "recipient": "agent:Ben"}

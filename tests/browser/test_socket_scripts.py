@@ -373,6 +373,7 @@ LIST = """async () => {
 }"""
 
 
+@pytest.mark.slow
 def test_a_lost_connection_shows_the_strip_of_the_list_and_not_that_of_a_part(line: Line) -> None:
     line.page.evaluate(LIST)
     line.wait(lambda: len(line.requests) == 1)

@@ -41,6 +41,7 @@ def shown(page: Page) -> list[float]:
     return [float(number) for number in box.split()][::2]
 
 
+@pytest.mark.slow
 def test_rows_come_live_and_what_is_chosen_stays(talk: Transcript) -> None:
     rows(talk.page).nth(0).click()
     expect(talk.page.locator("[data-picked]")).to_contain_text("Dialogue")
@@ -68,6 +69,7 @@ def test_the_chosen_event_is_the_same_in_every_view(talk: Transcript) -> None:
 TICKS = "() => [...document.querySelectorAll('.ticks text')].map((tick) => [tick.getAttribute('x'), tick.textContent])"
 
 
+@pytest.mark.slow
 def test_the_axis_is_marked_by_scripts_as_the_server_did(talk: Transcript, plain_page: Page) -> None:
     plain_page.goto(f"/conversations/{talk.key}/{VIEW}")
     drawn = plain_page.evaluate(TICKS)
@@ -80,6 +82,7 @@ def test_the_axis_is_marked_by_scripts_as_the_server_did(talk: Transcript, plain
     until(lambda: talk.page.evaluate(TICKS) == drawn, what="the first marks")
 
 
+@pytest.mark.slow
 def test_it_is_zoomed_by_keys_buttons_the_wheel_and_a_drag(talk: Transcript) -> None:
     _, whole = shown(talk.page)
 
@@ -141,6 +144,7 @@ def test_of_a_large_conversation_any_row_is_scrolled_to(server: Server, page: Pa
     assert page.locator(".timeline-rows > li").count() == 120
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_axe_finds_nothing_and_nothing_is_too_wide(
     talk: Transcript, scheme: Literal["light", "dark"], width: int

@@ -41,6 +41,7 @@ NUMBERS = """() => [...document.querySelectorAll(".rows > [data-seq] > .seq")]
     .map((link) => (link.dataset.from ?? "") + link.textContent + (link.dataset.to ?? ""))"""
 
 
+@pytest.mark.slow
 def test_the_numbers_have_no_hole_where_events_share_a_row(transcript: Transcript) -> None:
     transcript.say("Please write.")
     transcript.open()
@@ -108,6 +109,7 @@ def test_a_result_completes_the_call_that_a_reader_opened(transcript: Transcript
     expect(summary).to_be_focused()
 
 
+@pytest.mark.slow
 def test_the_tail_is_followed_until_the_reader_scrolls_up(transcript: Transcript) -> None:
     transcript.say(*[f"{n}. {LONG}" for n in range(12)])
     transcript.open()
@@ -170,6 +172,7 @@ def test_older_pages_load_without_moving_what_is_read(transcript: Transcript) ->
     assert transcript.rows == list(range(81, 201))
 
 
+@pytest.mark.slow
 def test_all_history_is_reached_by_scrolling_up(transcript: Transcript) -> None:
     transcript.record(*[f"{n}. {LONG}" for n in range(150)])
     transcript.open()
@@ -201,6 +204,7 @@ def test_the_page_stays_short_and_what_it_dropped_comes_back(transcript: Transcr
     assert again == list(range(again[0], 822))
 
 
+@pytest.mark.slow
 def test_a_permalink_opens_its_call_and_the_pill_leads_to_the_latest(transcript: Transcript) -> None:
     transcript.record(*[f"{n}. {LONG}" for n in range(40)])
     transcript.call(status="start", args={"street": "Mill Street"})
@@ -316,6 +320,7 @@ def test_looking_at_the_tail_marks_as_read(transcript: Transcript) -> None:
     until(lambda: marker(transcript.server, transcript.key) == (3, 3), what="the marker at the head")
 
 
+@pytest.mark.slow
 def test_what_came_while_the_reader_looked_elsewhere_stays_unread(transcript: Transcript) -> None:
     transcript.say(*[f"{n}. {LONG}" for n in range(12)])
     transcript.open()

@@ -55,6 +55,7 @@ def long_transcript(page: Page, server: Server, token: str) -> tuple[Wires, Tran
     return wires, transcript
 
 
+@pytest.mark.slow
 def test_the_strip_ends_with_the_loss_also_on_a_page_that_follows_nothing(
     long_transcript: tuple[Wires, Transcript],
 ) -> None:
@@ -66,6 +67,7 @@ def test_the_strip_ends_with_the_loss_also_on_a_page_that_follows_nothing(
     expect(transcript.strip).not_to_contain_text("No connection")
 
 
+@pytest.mark.slow
 def test_a_page_that_follows_again_during_the_loss_counts_what_it_missed(
     long_transcript: tuple[Wires, Transcript],
 ) -> None:
@@ -108,6 +110,7 @@ NO_RETRY = """() => {
 }"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", variants(["", "/", "/approvals/", "/calls/", "/audit/"], quick=2))
 def test_the_strip_of_a_lost_connection_has_it_try_at_once(transcript: Transcript, address: str) -> None:
     page, wires = transcript.page, Wires(transcript.page)

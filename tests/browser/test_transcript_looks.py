@@ -34,6 +34,7 @@ def transcript(page: Page, server: Server, token: str) -> Transcript:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", variants([360, 390]))
 def test_nothing_scrolls_sideways_on_a_narrow_screen(transcript: Transcript, width: int) -> None:
     transcript.page.set_viewport_size({"width": width, "height": 800})
@@ -58,6 +59,7 @@ def test_a_transcript_for_print_is_as_wide_as_a_phone(transcript: Transcript) ->
     assert min(widths) > 250, widths
 
 
+@pytest.mark.slow
 def test_a_calls_result_begins_where_its_arguments_do(transcript: Transcript) -> None:
     transcript.call("refund", status="start", args={"why": "long words " * 60})
     transcript.call("refund", status="success", output="done")
@@ -79,6 +81,7 @@ MIDDLES = """(row) => [".seq", ":scope > time", ".tool > summary"].map((part) =>
 })"""
 
 
+@pytest.mark.slow
 def test_number_and_time_of_a_call_stand_beside_its_line(transcript: Transcript) -> None:
     for n in range(2):
         transcript.call(call_id=f"c{n}", status="start", args={"n": n})
@@ -104,6 +107,7 @@ def test_a_long_name_among_the_voices_leaves_its_kind_on_one_line(transcript: Tr
     assert len(set(heights)) == 1
 
 
+@pytest.mark.slow
 def test_details_open_over_the_transcript_on_a_narrow_screen(transcript: Transcript) -> None:
     transcript.page.set_viewport_size({"width": 390, "height": 800})
     transcript.open()
@@ -121,6 +125,7 @@ def test_details_open_over_the_transcript_on_a_narrow_screen(transcript: Transcr
     expect(details).to_be_focused()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_axe_finds_nothing(transcript: Transcript, scheme: Literal["light", "dark"], width: int) -> None:
     transcript.page.set_viewport_size({"width": width, "height": 900})
@@ -133,6 +138,7 @@ def test_axe_finds_nothing(transcript: Transcript, scheme: Literal["light", "dar
     assert violations(transcript.page) == []
 
 
+@pytest.mark.slow
 def test_the_page_reads_well_without_scripts(transcript: Transcript, plain_page: Page) -> None:
     transcript.open()
 
@@ -142,6 +148,7 @@ def test_the_page_reads_well_without_scripts(transcript: Transcript, plain_page:
     expect(plain_page.locator("[data-live-text]")).to_contain_text("Still writing")
 
 
+@pytest.mark.slow
 def test_agents_that_share_a_hue_have_marks_that_differ(page: Page, server: Server, token: str) -> None:
     talk = Transcript(page, server, token, "many-hues")
     for number in range(15):

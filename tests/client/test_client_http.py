@@ -42,6 +42,7 @@ def stored(served: Server, topic: str) -> list[str]:
         ]
 
 
+@pytest.mark.slow
 def test_published_is_stored_when_publish_returns(bus: HttpBus, served: Server, topic: str) -> None:
     ids = publish(bus, topic, 1, 2, 3)
 
@@ -265,6 +266,7 @@ def elsewhere() -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("why", ["wrong token", "not allowed", "another program"])
 @pytest.mark.parametrize("count", [1, 3])
 def test_what_was_acknowledged_is_kept_while_the_token_or_the_address_is_wrong(

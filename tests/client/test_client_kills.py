@@ -77,6 +77,7 @@ def test_agent_killed_again_and_again_loses_and_doubles_nothing(
     assert len(set(there)) == len(there)
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 def test_agents_and_watchers_live_through_a_kill_of_the_server(tmp_path: Path) -> None:
     server = Server(tmp_path / "data").start()

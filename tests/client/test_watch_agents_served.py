@@ -106,6 +106,7 @@ def recorded(served: Server, conversation: str) -> list[tuple[str, str, str]]:
     return [(id, kind, body) for id, kind, body in rows]
 
 
+@pytest.mark.slow
 def test_program_with_one_line_is_a_conversation(
     served: Server, served_token: str, desk: str, provider: str, tmp_path: Path
 ) -> None:
@@ -130,6 +131,7 @@ def test_program_with_one_line_is_a_conversation(
         assert database.execute(sums + key, [f"{group}-0"]).fetchall() == [(2, 22, 10)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", variants(["away", "hanging"]))
 def test_what_happens_while_the_server_is_away_is_sent_by_the_next_program(
     served: Server, proxy: CuttingProxy, desk: str, provider: str, tmp_path: Path, state: Any
@@ -146,6 +148,7 @@ def test_what_happens_while_the_server_is_away_is_sent_by_the_next_program(
         assert Counter(kind for _, kind, _ in recorded(served, conversation)) == WHOLE
 
 
+@pytest.mark.slow
 def test_killed_program_loses_and_doubles_nothing_that_was_acknowledged(
     served: Server, proxy: CuttingProxy, desk: str, provider: str, tmp_path: Path
 ) -> None:

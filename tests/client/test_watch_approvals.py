@@ -189,6 +189,7 @@ def test_program_decides_by_itself_while_the_server_is_away(proxy: CuttingProxy)
     assert result.interruptions[0].arguments == '{"path": "/a"}'
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("watch")
 @pytest.mark.parametrize("is_asked", [False, True])
 def test_program_decides_by_itself_within_its_bound_while_the_server_hangs(

@@ -36,6 +36,7 @@ def is_a_persons(function):
     return next(iter(inspect.signature(function).parameters), "") == "by"
 
 
+@pytest.mark.slow
 def test_every_action_has_its_row():
     functions = dict(public())
     actions = {name for name, function in functions.items() if is_a_persons(function)}

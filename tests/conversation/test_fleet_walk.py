@@ -137,6 +137,7 @@ def store_more(reader: User) -> None:
     say("new", "a bench")
 
 
+@pytest.mark.slow
 @settings(max_examples=rounds(30, 120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     q=st.sampled_from(("", *WORDS)), participant=st.sampled_from(("", *NAMES)), state=st.sampled_from(STATES),

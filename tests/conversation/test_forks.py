@@ -300,6 +300,7 @@ def long_session():
                 yield start | {"tool_call_id": part["id"], "agent": "Pi"}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not samples(), reason="SWITCHBOARD_SAMPLES_DIR has no samples")
 def test_forks_of_the_samples_equal_their_prefixes_at_random_points(otto):
     dice = random.Random(20)

@@ -110,6 +110,7 @@ def test_a_page_waits_for_no_writer(holder, reader):
     assert Visit.objects.get().left_at != 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("holder", HOLDERS)
 def test_no_page_waits_for_a_writer(holder, reader):
     browser, waiting = client_of(reader), []

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.compiling import compile_once
 
 TEST = "def test_a_sum():\n    assert 1 + 1 == 2, 'told'\n"
@@ -23,6 +25,7 @@ def run(path: Path) -> None:
     subprocess.run([*PYTEST, path.name], cwd=path.parent, env=environment, check=True, capture_output=True)
 
 
+@pytest.mark.slow
 def test_pytest_takes_the_form_of_a_test_as_its_own(tmp_path):
     path = tmp_path / "test_it.py"
     path.write_text(TEST)

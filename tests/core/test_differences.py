@@ -70,6 +70,7 @@ def test_what_is_no_json_is_compared_as_text():
     assert diff("not json", "not json").is_none
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(ANY, ANY)
 def test_none_are_told_exactly_when_the_two_are_the_same_json(before, after):

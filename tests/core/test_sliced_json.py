@@ -41,6 +41,7 @@ def both(body: bytes) -> tuple[Any, Any]:
     return values[0], values[1]
 
 
+@pytest.mark.slow
 @given(value=values, is_ascii=st.booleans(), indent=st.sampled_from([None, 0, 2]))
 def test_what_is_json_is_the_same(value: Any, is_ascii: bool, indent: int | None) -> None:
     body = json.dumps(value, ensure_ascii=is_ascii, indent=indent).encode()
@@ -81,6 +82,7 @@ def test_what_nests_too_deep_is_refused() -> None:
         sliced_json.decode(b"[" * 101 + b"]" * 101, 100)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", variants([b'{"a":1},', b"[],", b'"\\\\",', b"1,"]))
 def test_no_call_takes_a_fifth_of_what_reading_a_mebibyte_takes(shape: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()

@@ -32,6 +32,7 @@ def test_a_server_that_is_named_without_a_token_is_not_replaced_by_the_one_here(
         call_command("tail", "talk")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "printed"),
     [(["export", "nobody"], "there is no conversation 'nobody'"), (["reindex"], "Indexed 0 events.")],

@@ -86,6 +86,7 @@ def cpu_of(server: Server, *arguments: str) -> float:
     return min(took)
 
 
+@pytest.mark.slow
 def test_no_command_imports_pages_agents_or_a_server(server: Server) -> None:
     expected = dict.fromkeys(OURS, ())
     expected |= {name: tuple(heavy) for name, *heavy in map(str.split, python(server, LOAD_EACH))}
@@ -93,6 +94,7 @@ def test_no_command_imports_pages_agents_or_a_server(server: Server) -> None:
     assert {name: set(heavy) for name, heavy in expected.items() if heavy} == NEEDED
 
 
+@pytest.mark.slow
 def test_a_server_without_redis_imports_no_client_that_it_does_not_use(server: Server) -> None:
     """Each of these takes a tenth of a second of CPU: the SDK's tracing, switched off, makes an HTTP client first."""
     code = """
@@ -114,6 +116,7 @@ def test_no_command_runs_the_checks_of_django() -> None:
     assert [name for name in OURS if commands[name].requires_system_checks and name not in skipped] == []
 
 
+@pytest.mark.slow
 def test_commands_for_people_run_without_importing_pages(server: Server) -> None:
     lines = [line for line in python(server, RUN_EACH) if line.startswith(("heavy:", "error:"))]
 

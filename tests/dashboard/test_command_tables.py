@@ -25,6 +25,7 @@ def older_tables():
     recorder.record_applied("conversations", newest)
 
 
+@pytest.mark.slow
 def test_commands_that_start_at_once_in_a_new_data_directory_all_succeed(tmp_path):
     environment = os.environ | {"SWITCHBOARD_DATA_DIR": str(tmp_path / "new")}
     started = [
@@ -56,6 +57,7 @@ def test_a_command_refuses_tables_of_an_older_version_and_says_what_to_do(line, 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.sqlite("which one process holds")
 def test_a_process_that_keeps_running_migrates_the_file_that_it_holds():

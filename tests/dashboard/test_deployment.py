@@ -65,6 +65,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", variants(FAULTS))
 def test_what_is_said_is_seen_on_the_other_node_while_parts_die(deployment, follow, fault):
     web, bus = f"web-{fault}", f"bus-{fault}"
@@ -120,6 +121,7 @@ def test_workers_of_their_own_answer_at_the_other_node_and_a_killed_ones_runs_ar
     until(lambda: answered.last >= 4, within=60, what="the answer at node B")  # asked, queued, started, said, done
 
 
+@pytest.mark.slow
 def test_without_the_layer_news_are_seen_and_rights_end_in_time(deployment, follow):
     """The Redis of the broadcast is gone: one look a second does its work (laws A and H)."""
     owner, other = (deployment.make_token(name, "viewer") for name in ("doomed", "doomed-too"))
@@ -249,6 +251,7 @@ def second_serve(server, *arguments):
     return log_file.read_text()
 
 
+@pytest.mark.slow
 def test_on_sqlite_a_second_server_says_why_not(tmp_path):
     server = Server(tmp_path / "data")
     try:

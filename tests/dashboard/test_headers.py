@@ -338,6 +338,7 @@ def test_a_missing_page_keeps_the_persons_frame(viewer):
     assert "vera" in html
 
 
+@pytest.mark.slow
 def test_pages_are_compressed_and_padded_and_files_are_not(viewer, team):
     accepting = {"Accept-Encoding": "gzip"}
 

@@ -20,6 +20,7 @@ def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_each_file_draws_the_letters_of_its_range(prefix: Path) -> None:
     from fontTools.subset import parse_unicodes
     from fontTools.ttLib import TTFont
@@ -61,6 +62,7 @@ def test_pages_do_without_where_it_cannot_be_made(
     assert "no_such_font is not installed" in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_font", variants([True, False]))
 def test_the_sheet_of_every_page_names_it_where_it_is_there(has_font: bool, tmp_path: Path, settings: Any) -> None:
     settings.STATIC_ROOT = tmp_path

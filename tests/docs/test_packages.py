@@ -46,6 +46,7 @@ def test_every_other_package_is_drawn_too(root: str):
     assert {name for row in drawn()[root] for name in row} == packages
 
 
+@pytest.mark.slow
 def test_modules_that_claim_no_django_are_imported_without_it():
     claims = [path for source in SOURCES for path in (ROOT / source).rglob("*.py") if "No Django" in docstring_of(path)]
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in claims]

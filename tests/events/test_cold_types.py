@@ -99,6 +99,7 @@ def run(code: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_every_decoded_type_is_ready_once_its_module_is_imported(tmp_path: Path) -> None:
     printed, wrong = tmp_path / "printed", tmp_path / "wrong"
 
@@ -129,6 +130,7 @@ def _names_a_type(call: ast.Call) -> bool:
     return is_decode and (len(call.args) > 1 or any(keyword.arg == "type" for keyword in call.keywords))
 
 
+@pytest.mark.slow
 def test_no_function_gives_msgspec_a_type() -> None:
     calls = [call for module in written() if module.path.name not in AT_IMPORT for call in typed_calls(module)]
 

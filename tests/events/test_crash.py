@@ -132,6 +132,7 @@ def cluster():
         yield server
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.parametrize("failpoint", variants(FAILPOINTS))
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path, database, failpoint):

@@ -177,6 +177,7 @@ def test_database_that_is_a_directory_is_named() -> None:
     assert f"{file_of(server)}" in output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", variants([64, 0]), ids=lambda blocks: f"{blocks} blocks")
 @pytest.mark.parametrize("line", ["verify", "serve --no-demo --port 9"])
 def test_full_disk_at_first_start_is_told_in_a_sentence(line, blocks) -> None:

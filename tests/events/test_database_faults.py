@@ -101,6 +101,7 @@ def test_a_database_locked_for_eight_seconds_stops_no_reader_and_loses_nothing(s
     assert judge(server, ledger) > 40
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_and_when_there_is_room_again_all_goes_on(tmp_path):
     server = CrampedServer(tmp_path / "data")
     shutil.copytree(prepared(), server.data_dir)

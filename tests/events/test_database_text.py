@@ -21,6 +21,7 @@ def admin():
     return client_of(cast()["admin"])
 
 
+@pytest.mark.slow
 def test_filters_take_any_text(admin):
     of_audit = ("who", "verb", "acting_as", "target", "conversation")
     filters = dict.fromkeys(("/audit/", "/api/v1/audit"), of_audit)

@@ -113,6 +113,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # beside other load the first draw takes seconds
 @given(st.dictionaries(FIELDS, VALUES, max_size=6))
 def test_fields_of_other_types_are_read_as_pythons_own_reader_reads_them(fields):

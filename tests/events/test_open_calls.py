@@ -69,6 +69,7 @@ def pages_of(sql):
     return plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_analysed", [False, True], ids=["before statistics", "with statistics"])
 def test_a_step_costs_the_same_at_many_open_calls(is_analysed):
     open_calls("few", FEW)

@@ -71,6 +71,7 @@ def test_tokens_are_looked_for_only_where_a_number_is_missing():
     assert not any(TOKEN_READ in sql for sql in statements_of(lambda: log.page_before("c", 81)))
 
 
+@pytest.mark.slow
 def test_the_neighbours_of_a_page_are_those_that_a_statement_of_its_own_finds():
     dice = random.Random(5)
     for n in range(60):

@@ -56,6 +56,7 @@ def test_every_kind_of_the_union_has_an_example():
     assert set(registry.names()) <= set(EXAMPLES)
 
 
+@pytest.mark.slow
 def test_rebuild_changes_nothing_for_any_kind_whoever_says_it():
     for_each(sampled(itertools.product(sorted(EXAMPLES), WHO), one_of=3), assert_rebuild_changes_nothing)
 
@@ -92,6 +93,7 @@ def step(call_id, **more):
     return {"event": "tool_step", "name": "look_up", "tool_call_id": call_id, "agent": "agent:A", **more}
 
 
+@pytest.mark.slow
 def test_of_any_number_of_open_calls_a_result_ends_its_own():
     robot = principals.token_principal("robot")
     started = [*["same"] * 5_050, "other", None]

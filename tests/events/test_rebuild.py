@@ -150,6 +150,7 @@ def appending(key):
         assert not failed
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("looks", [refold.LOOKS, 0], ids=["without a lock first", "under the lock"])
 def test_what_is_appended_meanwhile_is_folded_once(looks, monkeypatch):
@@ -229,6 +230,7 @@ def refolds(*counts):
     return [Refold(Conversation.objects.get(key=key).pk, key).run for key in keys]
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite("its steps are counted")
 def test_the_database_works_as_much_for_an_event_of_a_long_conversation():
     few, many = refolds(4_000, 16_000)
@@ -249,6 +251,7 @@ def spoil_file(server):
         return database.execute("UPDATE conversations_toolcall SET status='eve'").rowcount
 
 
+@pytest.mark.slow
 def test_a_rebuild_killed_at_any_moment_is_finished_by_the_next():
     server = Server().start()
     try:

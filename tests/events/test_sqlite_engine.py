@@ -74,6 +74,7 @@ def test_values_whose_types_the_driver_is_told_of_are_bound_as_they_are(tmp_path
     assert row == ("null", "blob", "integer", b"\0salt")
 
 
+@pytest.mark.slow
 def test_all_connections_of_a_process_together_keep_few_pages_of_the_file(tmp_path):
     filling = sqlite3.connect(tmp_path / "large.sqlite3")
     filling.execute("CREATE TABLE large AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM n LIMIT 10000)"

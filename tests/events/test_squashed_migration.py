@@ -103,6 +103,7 @@ def has_team():
     return "team" in {column.name for column in columns}
 
 
+@pytest.mark.slow
 def test_it_makes_the_same_tables_as_the_migrations_it_replaces(tmp_path):
     squashed, listed = schema(), recorded()
 

@@ -178,6 +178,7 @@ def test_each_honest_thing_is_done_and_is_no_fault(place, what):
 HISTORIES = st.lists(st.tuples(st.sampled_from(list(THINGS)), st.integers(0, 40)), min_size=1, max_size=10)
 
 
+@pytest.mark.slow
 @settings(max_examples=rounds(3, 40), deadline=None, derandomize=True)
 @example([("new", 19), ("redact", 27), ("fork", 15), ("erase an id", 33)])
 @given(HISTORIES)

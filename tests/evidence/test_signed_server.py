@@ -70,6 +70,7 @@ def test_a_filter_gives_evidence_of_what_matches(door_server, signed, tmp_path):
     assert "conversations/1.jsonl" in zipfile.ZipFile(tmp_path / "e.zip").namelist()
 
 
+@pytest.mark.slow
 def test_the_command_compares_with_a_checkpoint_that_was_kept(door_server, signed, tmp_path):
     (tmp_path / "kept").write_bytes(fetch(door_server, "/checkpoint")[1])
 

@@ -185,6 +185,7 @@ class Stage:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("decision", "more", "status", "words"),
@@ -210,6 +211,7 @@ def test_the_demo_goes_on_as_the_newcomer_decided(decision, more, status, words)
     assert any('"severity_level": 4' in body or '"severity_level":4' in body for body in starts) is (decision == "edit")
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_no_worker_takes_the_demos_run_and_nobody_runs_it_again():
     people, run = cast(), []

@@ -181,6 +181,7 @@ def counted(outputs: list[dict[str, Any]]) -> Counts:
     return Counts(words, tools, errors)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not NOTEBOOKS, reason="recorded notebooks are not here")
 def test_recorded_notebooks_come_out_as_they_were_counted():
     for path in NOTEBOOKS:

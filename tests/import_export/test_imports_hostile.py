@@ -133,6 +133,7 @@ anything = st.recursive(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(sorted(DOCUMENTS)), anything)
 def test_no_content_breaks_a_reader(tmp_path_factory, name, value):
@@ -151,6 +152,7 @@ def test_nul_and_lone_surrogates_are_read(tmp_path, name):
     assert tried(path) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", tiers.variants(LINES))
 def test_one_bad_line_of_ten_thousand_is_named(tmp_path, name):
     rows = [json.loads(json.dumps(LINES[name])) for _ in range(10_000)]
@@ -180,6 +182,7 @@ def test_sessions_of_one_name_are_several_conversations(tmp_path):
     assert len(stored()) == 3
 
 
+@pytest.mark.slow
 def test_a_view_and_a_damaged_page_are_no_tables(tmp_path):
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM n) SELECT x AS"
     columns = ("thread_id", "checkpoint_ns", "checkpoint_id", "type", "checkpoint")

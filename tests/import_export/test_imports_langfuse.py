@@ -199,6 +199,7 @@ def test_traces_of_seven_frameworks_come_out_as_they_were_counted():
         forget()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not TRACES, reason="recorded traces are not here")
 def test_traces_halved_and_shuffled_are_the_same_record(tmp_path):
     for path in TRACES:

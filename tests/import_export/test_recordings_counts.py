@@ -82,6 +82,7 @@ def test_samples_cover_what_is_counted():
     assert all(any(values) for values in zip(*counts_found, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["tau2-bench", "tau-bench", "who-and-when"])
 def test_recorded_family_counts_as_its_files_after_import(family):
     paths = of_family(family)

@@ -57,6 +57,7 @@ def bearer(server, name="test"):
     return body["token"]
 
 
+@pytest.mark.slow
 def test_import_goes_through_the_door(server):
     output = command("import", str(OWN / "simulations.json"), "--conversation", "sim", "--name", "ferry")
 
@@ -220,6 +221,7 @@ def test_lost_connection_discards_what_came(server):
     assert query(server, COUNTERS, "lost") == []
 
 
+@pytest.mark.slow
 def test_publishing_goes_on_while_a_file_comes_in(server, tmp_path):
     path = tmp_path / "long.jsonl"
     path.write_text("".join(json.dumps({"role": "user", "content": f"line {n}"}) + "\n" for n in range(8_000)))
@@ -238,6 +240,7 @@ def test_publishing_goes_on_while_a_file_comes_in(server, tmp_path):
     assert query(server, COUNTERS, "long") == [(8_000, 0, 0)]
 
 
+@pytest.mark.slow
 def test_without_a_server_the_command_makes_the_record_itself(tmp_path):
     alone = Server(tmp_path / "alone")
 

@@ -153,6 +153,7 @@ def test_bad_lines_are_told_with_their_place_and_what_was_expected(capsys):
     assert state("claude-code-edge_cases")["errors"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_dry_run_tells_what_an_import_becomes_and_stores_nothing(codex, capsys):
     for path in (CLAUDE, EDGES, PI, codex):

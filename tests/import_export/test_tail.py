@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TextIO
 from uuid import uuid4
 
+import pytest
+
 from tests.support import programs
 from tests.support.cutting_proxy import proxied
 from tests.support.live import Server
@@ -63,6 +65,7 @@ def test_nothing_is_missed_over_an_interruption(served: Server, served_token: st
     assert [event["body"]["content"] for event in read] == words
 
 
+@pytest.mark.slow
 def test_the_server_of_the_data_directory_is_followed_into_its_next_start(tmp_path: Path) -> None:
     """It gives its commands tokens that end with it."""
     server = Server(tmp_path / "data").start()

@@ -52,6 +52,7 @@ def require_whole_and_folded():
     assert rows() == before
 
 
+@pytest.mark.slow
 def test_record_of_every_origin_is_whole_and_stays_as_it_was_folded(record):
     require_whole_and_folded()
 
@@ -61,6 +62,7 @@ def test_record_of_every_origin_is_whole_and_stays_as_it_was_folded(record):
     require_whole_and_folded()
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite("a copy of it is put back")
 def test_copy_of_the_file_that_is_put_back_is_whole(record, team, tmp_path):
     before = rows()

@@ -105,6 +105,7 @@ def real():
     return ours()
 
 
+@pytest.mark.slow
 def test_a_claim_from_outside_changes_nothing_of_ours(real):
     def assert_nothing_changes(kind, door):
         DOORS[door]([forge(kind)])

@@ -101,6 +101,7 @@ def test_every_kind_of_the_union_has_an_example():
     assert set(registry.names()) <= set(EXAMPLES)
 
 
+@pytest.mark.slow
 def test_page_and_frames_equal_a_fresh_page_for_any_kind_whoever_says_it():
     for_each(
         sampled(itertools.product(sorted(EXAMPLES), WHO, ["html", "lanes"]), one_of=5), assert_frames_equal_a_fresh_page

@@ -319,6 +319,7 @@ def texts():
         return [body for (body,) in cursor.fetchall()]
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 def test_an_erased_id_is_in_no_file_nor_in_a_later_backup_nor_in_an_older_copy_that_is_started(tmp_path):
     server, older = Server(tmp_path / "data"), Server(tmp_path / "older")

@@ -38,6 +38,7 @@ def expired(monkeypatch, count):
     assert Redaction.objects.filter(is_folded=False).count() == count
 
 
+@pytest.mark.slow
 def test_any_number_of_conversations_is_folded(monkeypatch, request):
     expired(monkeypatch, FEW + 10)
     request.getfixturevalue("few_parameters")

@@ -40,6 +40,7 @@ def entry(request, team, monkeypatch):
     return AuditEntry.objects.get(verb="redact")
 
 
+@pytest.mark.slow
 def test_its_conversation_is_proved(entry, tmp_path):
     signer = Signer(tmp_path / "k.json", "example.com/large")
     checkpoints.make(signer)
@@ -48,6 +49,7 @@ def test_its_conversation_is_proved(entry, tmp_path):
         assert made.read()
 
 
+@pytest.mark.slow
 def test_its_entry_is_erased(entry, team):
     assert audit_entries.erase(team["admin"], [entry.seq], "Article 17") == 1
 
@@ -55,6 +57,7 @@ def test_its_entry_is_erased(entry, team):
     assert chain.verify().ok
 
 
+@pytest.mark.slow
 def test_its_entry_loses_the_id_of_the_conversation(entry, team):
     assert ID in entry.correlation
 
@@ -64,6 +67,7 @@ def test_its_entry_loses_the_id_of_the_conversation(entry, team):
     assert chain.verify().ok
 
 
+@pytest.mark.slow
 def test_its_entry_is_shown(entry, team):
     page = client_of(team["auditor"]).get(f"/audit/?entry={entry.seq}")
 

@@ -295,6 +295,7 @@ def test_expiry_goes_by_conversation_and_team_and_by_pages(team):
 WORDS = [f"Planted{number}Quokka" for number in range(rounds(50, 200))]
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 def test_planted_words_are_in_no_file_after_their_redaction_nor_in_an_older_copy_that_is_started(tmp_path):
     server, older, apart = Server(tmp_path / "data"), Server(tmp_path / "older"), Server(tmp_path / "apart")

@@ -129,6 +129,7 @@ def test_an_expiry_of_an_unknown_event_type_says_so(capsys):
     assert capsys.readouterr().err == "mesage is no known event type\n"
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite("its write-ahead log")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("is_served", [False, True])

@@ -51,6 +51,7 @@ def call(people):
     return ToolCall.objects.select_related("conversation").get()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", SCOPES)
 def test_everything_that_shows_an_edited_approval_answers_after_its_redaction(people, call, what):
     scope.carry_out(SYSTEM, SCOPES[what](call), "asked for")

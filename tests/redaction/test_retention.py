@@ -241,6 +241,7 @@ def test_a_round_that_was_killed_before_rows_were_made_anew_leaves_no_word_in_ca
     assert not Redaction.objects.filter(is_folded=False).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 def test_a_running_server_goes_by_the_rules_daily_beside_publishers(tmp_path):
     server = Server(tmp_path / "data", SWITCHBOARD_RETENTION_EVERY_S="0.2")
@@ -321,6 +322,7 @@ def races(admin, count):
     return outcomes
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_hold_beats_redaction_and_expiry_in_races(team):
     races(team["admin"], rounds(10, 40))

@@ -16,6 +16,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(VALUES)
 def test_text_of_the_tree_is_the_same_json(value):
     seen = Seen(str(json_tree.draw(json.dumps(value))))

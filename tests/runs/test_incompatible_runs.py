@@ -88,6 +88,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 def test_states_that_do_not_fit_park_their_runs_with_a_reason(parked):
     desk, runs = parked(list(CHANGES.values()))
 
@@ -98,6 +99,7 @@ def test_states_that_do_not_fit_park_their_runs_with_a_reason(parked):
     assert all(reason and "\n" not in reason.strip() and len(reason) < 1000 for reason in reasons), reasons
 
 
+@pytest.mark.slow
 def test_recorded_states_of_every_version_are_parked_readably(parked):
     folder = Path(settings.SAMPLES_DIR) / "openai-agents-run-state"
     texts = [path.read_text() for path in sorted(folder.glob("*.json"))]

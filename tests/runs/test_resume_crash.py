@@ -99,6 +99,7 @@ def server(asleep, tmp_path):
         made.terminate()
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(

@@ -217,6 +217,7 @@ def test_a_time_that_is_none_is_told(field, text):
     assert wrong.value.field == field
 
 
+@pytest.mark.slow
 @settings(max_examples=rounds(25, 60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(q=st.text(max_size=40), kind=st.text(max_size=8), sender=st.text(max_size=8), conversation=st.text(max_size=8))
 def test_any_text_can_be_asked(q, kind, sender, conversation):

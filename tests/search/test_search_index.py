@@ -375,6 +375,7 @@ def test_a_row_that_no_index_takes_is_left_without_its_words(monkeypatch, caplog
     assert "cannot be searched" in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite("its write-ahead log")
 @pytest.mark.django_db(transaction=True)
 def test_the_command_keeps_the_write_ahead_log_short(monkeypatch):

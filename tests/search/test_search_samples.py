@@ -120,6 +120,7 @@ def agree(texts: Texts, dice: random.Random, rounds: int) -> int:
     return hits
 
 
+@pytest.mark.slow
 def test_search_equals_a_scan_of_recordings():
     tau = [path for path in their_files() if "who-and-when" in str(path)][:6]
     bring_in(*own_files(), *tau)

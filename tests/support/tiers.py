@@ -1,4 +1,4 @@
-"""How much a proof does: `SWITCHBOARD_TESTS` names the tier. What CI runs is `quick` and then `slow`; unset is all of it.
+"""How much a proof does: `SWITCHBOARD_TESTS` names the tier. CI runs `quick` and then `slow`.
 
 `quick`, by `make test`: fewer rounds, no test marked `slow` or `thorough`; on PostgreSQL what has SQL of its own, each
 test in its first form, and a first test of the rest: `WHOLE`, `FIRST_FORMS`.

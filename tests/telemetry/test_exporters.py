@@ -57,6 +57,7 @@ def is_the_weather(server: Server, conversation: str, agent: str) -> None:
     assert ended["output"] in ("rainy in Paris", {"result": "rainy in Paris"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*variants(sorted(PROGRAMS)), *(sorted(RECORDED) if OTHER_PYTHON else ())])
 def test_a_program_becomes_a_conversation(server, caller, model, name):
     (conversation,) = run(name, server, caller, model)

@@ -110,6 +110,7 @@ def fuzz(caller: Caller, examples: int) -> Counter[int]:
     return seen
 
 
+@pytest.mark.slow
 def test_no_body_is_answered_with_a_500(caller):
     assert set(fuzz(caller, 200)) <= {200, 400, 413}
 

@@ -21,6 +21,7 @@ MOST_MEMORY = 4 * BODY  # bytes; a list of the fields took 70 times the body
 MOST_TIMES = 4  # how much more than a quarter of a span's log records all of them may cost for each
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", [otlp_protobuf.traces, otlp_protobuf.logs], ids=["traces", "logs"])
 @pytest.mark.parametrize("name", EMPTY_GROUPS)
 def test_a_protobuf_body_of_empty_groups_is_refused_before_it_is_listed(name, read, monkeypatch):

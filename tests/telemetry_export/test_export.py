@@ -243,6 +243,7 @@ def test_an_exporter_that_was_overtaken_moves_nothing_back():
     assert cursor.read() == ahead
 
 
+@pytest.mark.slow
 def test_no_more_spans_are_built_ahead_than_one_request_holds(settings, collector, monkeypatch):
     class Counting(Exporter):
         sizes, sent, most = [], 0, 0  # bytes of the spans of each run, runs sent, bytes held at a time

@@ -10,6 +10,7 @@ from tests.support.tiers import variants
 SEED = "from tests.support.collecting import ran\nfor n in range({}, {}): print(ran(f'c{{n}}'))"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", variants(["after-export", "before-export"]))
 def test_a_kill_around_the_answer_loses_no_run(tmp_path, where):
     with receiving(Collector()) as collector:

@@ -52,6 +52,7 @@ def test_filters_find_what_a_look_at_every_call_finds():
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_an_address_says_the_same_filters_again():
     listed.assert_addresses_say_the_same(toolcalls.drawn_filters, 12)
 
@@ -109,6 +110,7 @@ def _plans(filters: CallFilters) -> list[str]:
     return plans
 
 
+@pytest.mark.slow
 def test_the_export_is_the_filtered_list():
     dice = random.Random(14)
     for filters in [CallFilters(), *(toolcalls.drawn_filters(dice) for _ in range(6))]:

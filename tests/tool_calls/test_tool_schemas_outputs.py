@@ -127,6 +127,7 @@ def clerk(name: str, kind: Any, answer: str) -> Agent[Any]:
     return Agent[Any](name=name, model=ScriptedModel([[assistant_message(answer)]]), output_type=kind)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_runs_end_with_the_place_where_an_answer_did_not_fit_and_well_where_it_did() -> None:
     agents = [clerk(f"wrong {n}", kind, answer) for n, (kind, answer, _) in enumerate(UNFIT.values())]

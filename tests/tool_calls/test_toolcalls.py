@@ -30,6 +30,7 @@ def listed_ids(filters: CallFilters, **bounds: int) -> list[str]:
     return [call.id for call in listed.every_row(listing.newest, filters, **bounds)]
 
 
+@pytest.mark.slow
 def test_filters_find_what_a_look_finds_whatever_the_order_of_times(team, monkeypatch):
     old_times.record(monkeypatch, team["operator"])
     searching.catch_up()

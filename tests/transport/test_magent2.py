@@ -91,6 +91,7 @@ def send(site: Server, key: str, recipient: str, content: str) -> int:
     return int(site.command("shell", "--no-imports", "-c", SEND.format(key, recipient, content)))
 
 
+@pytest.mark.slow
 def test_message_of_its_gateway_is_read_once_and_its_worker_by_name(
     site: Server, token: str, gateway: Gateway, worker: Callable[..., Worker]
 ) -> None:
@@ -149,6 +150,7 @@ def test_operator_and_worker_talk_and_its_gateway_sees_it(
     assert "robably answered by" in marks
 
 
+@pytest.mark.slow
 def test_what_the_relay_told_the_stream_is_not_recorded_again(site: Server, token: str, gateway: Gateway) -> None:
     """The server that reads it back is another process than the one that told it."""
     key = fresh("echoed")

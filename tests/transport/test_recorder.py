@@ -197,6 +197,7 @@ def test_a_key_that_becomes_something_else_stops_nobody(nursery, place, bus):
     assert [gap["reason"] for gap in place.gaps()] == ["deleted"]
 
 
+@pytest.mark.slow
 def test_two_thousand_streams_are_followed(nursery, place, bus):
     pipe = bus.pipeline()
     for number in range(2000):

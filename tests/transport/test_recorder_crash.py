@@ -31,6 +31,7 @@ def killed(nursery, place, server, failpoint, kills, seed):
     return len(producer.ledger)
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.usefixtures("bus")
 @pytest.mark.parametrize("failpoint", variants(FAILPOINTS))

@@ -188,6 +188,7 @@ def hang(nursery, redis_server, place, seconds):
     return len(producer.ledger)
 
 
+@pytest.mark.slow
 def test_redis_hung_for_a_while_loses_nothing_and_is_no_gap(nursery, redis_server, place, bus):
     hang(nursery, redis_server, place, 3.5)
 
@@ -230,6 +231,7 @@ def described(bus):
     return Info(info["length"], info["last-generated-id"], info["entries-added"], first, None)
 
 
+@pytest.mark.slow
 def test_clean_resumes_raise_no_alarm(bus):
     assert resume_cleanly(bus, 1, 500) == 0
 
@@ -245,6 +247,7 @@ def test_ten_thousand_clean_resumes_raise_no_alarm(bus, record_property):
     assert alarms == 0
 
 
+@pytest.mark.slow
 def test_restarts_of_the_recorder_itself_raise_no_alarm(nursery, redis_server, place, bus):
     producer = Producer(redis_server)
     producer.start()

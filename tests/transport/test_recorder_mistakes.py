@@ -114,6 +114,7 @@ def test_a_count_that_somebody_set_beyond_all_sense_counts_as_none(count):
     assert gap_detection.info_of(answer).added is None
 
 
+@pytest.mark.slow
 def test_a_flushed_redis_of_many_streams_is_told_in_few_queries(django_assert_max_num_queries):
     agents, conversations = [f"chat:a{n}" for n in range(600)], [f"stream:c{n}" for n in range(600)]
     file = followed(*agents, *conversations)

@@ -27,6 +27,7 @@ def texts_of(events: list[dict]) -> list[str]:
     return list(texts.values())
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_each_recorded_run_becomes_what_it_says(remote, tmp_path):
     for name, events in RUNS.items():

@@ -31,6 +31,7 @@ def inputs(elsewhere: str, thread: str) -> list[dict]:
         return [payload for payload in json.load(answer) if payload["threadId"] == thread]
 
 
+@pytest.mark.slow
 def test_a_message_runs_it_there_and_its_words_are_the_answer(remote, elsewhere):
     with working(remote()):
         ask("hello there", "remote-first")

@@ -29,6 +29,7 @@ def played(remote, tmp_path, *events):
     return event_bodies("run.failed", "bounds")
 
 
+@pytest.mark.slow
 def test_a_tool_call_ends_once(remote, tmp_path):
     (failure,) = played(remote, tmp_path, BEGUN, *CALL, *CALL[-1:] * 20)
 

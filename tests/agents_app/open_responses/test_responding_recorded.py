@@ -63,6 +63,7 @@ def tools_of(body):
     return [{"type": "function", **tool.get("function", {}), **tool} for tool in functions]
 
 
+@pytest.mark.slow
 @pytest.mark.any_database
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # of the SDK, at an action newer than its types
 @needs_requests

@@ -33,6 +33,7 @@ def rows(server: Server, sql: str, *values: object) -> list[tuple]:
         database.close()
 
 
+@pytest.mark.slow
 def test_the_script_of_the_guide_drives_the_town_hall_with_a_hosted_and_an_external_tool(
     door_server: Server, token: str
 ) -> None:

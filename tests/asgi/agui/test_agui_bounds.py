@@ -79,6 +79,7 @@ def test_a_second_after_its_bearer_is_revoked_nobody_is_told_more(desk, is_feed,
     assert "on" not in text_of(pieces_).split()
 
 
+@pytest.mark.slow
 def test_many_at_once_are_each_told_their_own(desk, settings):
     settings.CONFIG = settings.CONFIG.model_copy(update={"responses_per_principal": AT_ONCE})
 

@@ -153,6 +153,7 @@ MATRIX = {
 }
 
 
+@pytest.mark.slow
 @needs_document
 def test_every_answer_and_event_is_as_the_document_says(desk):
     for name, parameters in MATRIX.items():

@@ -51,6 +51,7 @@ def approve(response):
     decide.decide(cast()["approver"], f"ask-{response}"[:64], "approve")
 
 
+@pytest.mark.slow
 def test_a_stock_client_is_answered_within_its_own_timeout_and_goes_on_by_id(served, client_of):
     client = client_of(8)
     began = time.monotonic()
@@ -64,6 +65,7 @@ def test_a_stock_client_is_answered_within_its_own_timeout_and_goes_on_by_id(ser
     assert done.output_text == "It is decided."
 
 
+@pytest.mark.slow
 def test_a_stock_stream_is_told_what_it_waits_for_and_that_it_goes_on(served, client_of):
     client, kinds, waiting = client_of(20), [], {}
     with client.responses.stream(model=MODEL, input="ask") as stream:

@@ -1,5 +1,6 @@
 """What the responses door follows comes in order and once, whatever rings, reads and delays there are."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ def read(follower, upto):
     return events
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_every_event_comes_once_and_in_order(data):
     follower, seen, committed = Follower("c", 0), [], 0

@@ -56,6 +56,7 @@ def drive(client):
     return final
 
 
+@pytest.mark.slow
 def test_the_official_client_asks_streams_and_goes_on(served):
     client = client_of(served.url, served.desk.token)
 

@@ -161,6 +161,7 @@ def test_rebuild_changes_nothing_of_responses(desk):
     assert [list(model.objects.order_by("id").values()) for model in (Response, Conversation, Run)] == rows
 
 
+@pytest.mark.slow
 def test_many_at_once_each_get_their_own(desk):
     async def all_at_once():
         async def talk(n):

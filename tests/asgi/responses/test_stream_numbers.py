@@ -56,6 +56,7 @@ def broken_off_after(received, events, count, starting_after=-1, **how):
     return frames, encoder.break_off(resource.resource(received, "failed"), **how)
 
 
+@pytest.mark.slow
 @pytest.mark.any_database
 @needs_requests
 @pytest.mark.parametrize("how", variants([{}, {"error": ERROR}, {"error": ERROR, "at_once": True}]), ids=str)

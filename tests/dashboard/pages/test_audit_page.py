@@ -77,6 +77,7 @@ def test_words_of_facts_can_be_erased_where_no_reason_is(team):
     assert f'?entries={words.seq}"' not in client_of(team["admin"]).get("/audit/").content.decode()
 
 
+@pytest.mark.slow
 def test_only_who_may_see_it_is_led_there(team):
     for role, person in team.items():
         client = client_of(person)

@@ -64,6 +64,7 @@ def pages(client, text, number):
     return addresses
 
 
+@pytest.mark.slow
 @pytest.mark.any_database
 def test_observed_calls_that_say_hostile_things_bring_nothing_of_theirs_into_a_page():
     viewer = client_of(cast()["viewer"])

@@ -201,6 +201,7 @@ def fits_document(path, method, answer, status) -> None:
     fits(path, method, Answer(answer.status_code, {"content-type": answer["Content-Type"]}, answer.json()), status)
 
 
+@pytest.mark.slow
 def test_the_api_has_the_shape_that_it_tells(browser):
     toolcalls.record()
     view = {"name": "Failed", "query": "status=failed"}

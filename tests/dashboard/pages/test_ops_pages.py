@@ -226,6 +226,7 @@ def test_hidden_characters_and_terminal_escapes_are_shown(admin):
             assert name in page
 
 
+@pytest.mark.slow
 def test_hostile_words_stay_words_everywhere(admin, with_redis):
     harmless = quarantined.quarantine(b"x", source="chat:x", reason="x", conversation="x", entry="1-0")
     plain = shape(admin.get(f"/ops/quarantine/{harmless.pk}/"))
@@ -247,6 +248,7 @@ def test_hostile_words_stay_words_everywhere(admin, with_redis):
             ] == []
 
 
+@pytest.mark.slow
 def test_hostile_words_in_posts_and_streams_stay_words(admin, with_redis):
     plain = {"div", "span", "details", "summary", "button", "bdi", "code"}
     post("signal:x", {"x": "x"})

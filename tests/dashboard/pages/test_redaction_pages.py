@@ -174,6 +174,7 @@ def test_a_second_admin_sees_what_a_request_would_remove_before_confirming_it(ad
     assert re.sub("<[^>]*>", "", button) == "Confirm and redact 1 event: everything about quokka"
 
 
+@pytest.mark.slow
 def test_of_many_requests_only_one_with_a_preview_can_be_confirmed(admin, second, spoken):
     for _ in range(7):
         asked_for(admin, words="quokka")

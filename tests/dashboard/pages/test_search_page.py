@@ -266,6 +266,7 @@ def test_what_is_staged_is_no_hit_even_when_it_is_indexed(browser):
     assert api(browser, conversation="desk")["items"] == []
 
 
+@pytest.mark.slow
 def test_hostile_texts_stay_text_in_hits_and_queries(browser):
     texts = [text for text in payloads(150) if len(text) < 3000]
     for number, text in enumerate(texts):

@@ -46,6 +46,7 @@ def newest_call():
     return ToolCall.objects.order_by("-started_at").exclude(name__startswith="transfer").first()
 
 
+@pytest.mark.slow
 @ANY_AGENT
 def test_a_rule_for_one_servers_tool_is_not_for_anothers(people, servers, any_agent):
     staging, prod = servers

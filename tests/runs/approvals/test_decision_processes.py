@@ -60,6 +60,7 @@ def race(crowd, place, rounds, name):
     return waited
 
 
+@pytest.mark.slow
 def test_of_eight_processes_one_decides_and_the_others_learn_who(crowd, ground):
     race(crowd, ground[1], rounds(4, 100), "a few")
 

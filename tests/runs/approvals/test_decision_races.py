@@ -76,6 +76,7 @@ def race(people, rounds):
         assert Run.objects.get(id=approval.run).status == "queued"
 
 
+@pytest.mark.slow
 def test_of_many_decisions_at_once_one_wins_and_the_others_are_told_who(people):
     race(people, 6)
 

@@ -38,6 +38,7 @@ def plan_steps():
     return steps
 
 
+@pytest.mark.slow
 def test_it_reads_neither_all_pending_requests_nor_all_conversations(requests):
     steps = plan_steps()
 

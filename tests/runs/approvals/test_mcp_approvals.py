@@ -76,6 +76,7 @@ def words():
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", drawn)).split())
 
 
+@pytest.mark.slow
 def test_a_call_of_an_mcp_tool_is_made_once_by_the_next_worker(desk, people):
     waiting_approval(desk)
     (request,) = event_bodies("approval.requested")
@@ -100,6 +101,7 @@ def lost(desk, team, *, was_up):
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("was_up", variants([True, False]), ids=["lost", "never up"])
 def test_a_run_whose_server_is_away_waits_for_it_says_so_and_goes_on(desk, people, was_up):
     approval = waiting_approval(desk)
@@ -194,6 +196,7 @@ def both_connected(team):
         yield
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_its_first_agent_behind_a_handoff_and_inside_a_tool(desk, people):
     over_to = [function_call("transfer_to_filer", {}, call_id="h1")]
     calls = [call("stamp", {"words": "own"}, "c1"), call("ask_expert", {"input": "stamp it"}, "c2")]

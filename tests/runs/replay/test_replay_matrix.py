@@ -120,6 +120,7 @@ def recorded(tried: set[Tool], ledger) -> dict[str, ToolCall]:
     return {call.name: call for call in ToolCall.objects.all()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["some", pytest.param("every", marks=[pytest.mark.faults, pytest.mark.timeout(3600)])])
 def test_no_call_is_made_without_what_it_takes(tmp_path, how):
     people, ledger = cast(), tmp_path / "ran"

@@ -48,6 +48,7 @@ def serving(team, name):
         yield
 
 
+@pytest.mark.slow
 def test_it_is_called_on_its_server_by_its_name_there(desk, recorded):
     with serving(office(desk), "desk_stamp"):
         new = request_replay.request_replay(cast()["admin"], recorded.id, reason="Was it stamped?", tool="desk_stamp")

@@ -31,6 +31,7 @@ def leaves(value: Any, path: str = "$") -> dict[str, str]:
     return {path: json.dumps(value)}
 
 
+@pytest.mark.slow
 def test_what_differs_from_the_recording_is_the_real_difference():
     people = cast()
     with working(TEAM):

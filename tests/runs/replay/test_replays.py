@@ -107,6 +107,7 @@ def test_a_replay_of_a_replay_with_other_arguments_goes_under_the_key_of_that_re
     assert desk.ran[1:] == [f"put Oak {edited.id}"] * 2
 
 
+@pytest.mark.slow
 def test_a_replay_that_is_approved_with_other_arguments_goes_under_a_key_of_its_own(people, desk):
     old = desk.recorded("put")["put"]
     set_policy(people["admin"], PolicyRule("", "put", "ask"))
@@ -199,6 +200,7 @@ def test_beside_a_paused_conversation_that_a_person_holds(people, desk):
     assert (conversation.state, conversation.owner) == ("paused", "user:otto")
 
 
+@pytest.mark.slow
 def test_a_second_person_decides_about_what_destroys_where_the_policy_asks(people, desk):
     old, ada = desk.recorded("burn")["burn"], people["admin"]
     set_policy(ada, PolicyRule("", "burn", "ask"))
