@@ -163,7 +163,6 @@ LIMITS = settings(
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("machine", [Following, FollowingHtml])
 def test_view_equals_history_on_a_bad_line(machine):
     run_state_machine_as_test(machine, settings=LIMITS)

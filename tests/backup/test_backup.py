@@ -124,7 +124,6 @@ BACKUP_DEATHS = ("backup-events", "backup-copied", "backup-written", "backup-ren
 RESTORE_DEATHS = ("restore-events", "restore-stored", "restore-renamed")
 
 
-@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.parametrize("kind", variants(["sqlite", "postgresql"]))
 def test_a_killed_backup_leaves_the_old_one_or_the_new_one(filled, place, tmp_path, kind):

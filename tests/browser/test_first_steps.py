@@ -50,7 +50,6 @@ def newcomer(chromium: Browser, fresh: Server) -> Iterator[BrowserContext]:
     context.close()
 
 
-@pytest.mark.slow
 def test_from_the_first_page_to_the_first_event(fresh: Server, newcomer: BrowserContext) -> None:
     work(fresh, DEMO)
     faults, page = Faults(newcomer, fresh), newcomer.new_page()

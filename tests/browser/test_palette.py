@@ -126,7 +126,6 @@ def test_what_finds_nothing_says_so_and_without_the_sign_all_is_back(palette: Pa
     expect(palette.get_by_role("dialog").get_by_role("status")).to_have_text("")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("address", "label"), [("/", "New conversation"), ("/policies/", "Add rule")])
 def test_what_a_page_adds_is_offered_by_its_own_name(palette: Page, address: str, label: str) -> None:
     palette.goto(address)

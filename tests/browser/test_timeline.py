@@ -82,7 +82,6 @@ def test_the_axis_is_marked_by_scripts_as_the_server_did(talk: Transcript, plain
     until(lambda: talk.page.evaluate(TICKS) == drawn, what="the first marks")
 
 
-@pytest.mark.slow
 def test_it_is_zoomed_by_keys_buttons_the_wheel_and_a_drag(talk: Transcript) -> None:
     _, whole = shown(talk.page)
 

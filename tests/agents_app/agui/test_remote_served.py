@@ -64,7 +64,6 @@ def test_what_an_agent_elsewhere_was_asked_survives_a_kill_of_the_server(server)
     until(lambda: rows(server, RUNS).count("running") == 1, what="the run to run again")
 
 
-@pytest.mark.slow
 def test_an_agent_that_is_registered_while_the_server_runs_is_served_until_it_is_removed(tmp_path, elsewhere):
     server = Server(tmp_path / "data", SWITCHBOARD_AGUI_HOSTS="127.0.0.1")
     shutil.copytree(prepared(), server.data_dir)
