@@ -10,7 +10,6 @@ import json
 import re
 import time
 from collections.abc import Collection, Iterable, Mapping
-from operator import attrgetter
 from typing import NamedTuple
 
 from django.db import connection
@@ -19,7 +18,7 @@ from django.db.models.functions import Substr
 
 from conversations.events.log.sql import any_of
 from conversations.listing.sql_conditions import fetch_rows
-from conversations.models import Conversation, Event, Participant, Run, User
+from conversations.models import Conversation, Event, Run
 from conversations.models.run import FAILED, RunQuerySet
 from conversations.runs import stuck_detection
 from conversations.runs.budgets.evaluate import ORIGIN
@@ -73,9 +72,14 @@ _NO_CALLS = "SELECT o.conversation_id,o.since,'','','' FROM ({oldest}) o"
 _CALLS = """SELECT o.conversation_id,o.since,c.agent,c.name,c.origin FROM ({oldest}) o
 JOIN conversations_approval a ON a.conversation_id=o.conversation_id AND a.asked_at=o.since AND a.status='pending'
 LEFT JOIN conversations_toolcall c ON c.id=a.tool_call ORDER BY a.asked_seq DESC"""
-_ASKED = """SELECT p.conversation_id,p.name,p.asked_at FROM conversations_user u CROSS JOIN conversations_participant p
-WHERE u.is_active AND p.name='user:'||u.username AND p.asked_at>0 AND p.asked_at>=%s
-ORDER BY p.asked_at DESC LIMIT %s"""
+_ALL_ASKED = """SELECT p.conversation_id,p.name,p.asked_at FROM conversations_user u
+CROSS JOIN conversations_participant p WHERE u.is_active AND p.name='user:'||u.username AND p.asked_at>0
+AND p.asked_at>=%s ORDER BY p.asked_at DESC LIMIT %s"""
+# Account by account: many more persons than have accounts may be asked in one conversation.
+_ASKED = """SELECT * FROM (SELECT c.id,'user:'||u.username,(SELECT p.asked_at FROM conversations_participant p
+WHERE p.conversation_id=c.id AND p.name='user:'||u.username AND p.asked_at>=%s) AS at
+FROM conversations_conversation c CROSS JOIN conversations_user u WHERE u.is_active AND c.id{}) AS asked
+WHERE at IS NOT NULL ORDER BY at DESC"""
 LABELS = {"approval": "approval", "reply": "reply", "message": "message", "stuck": "looks stuck", "failed": "failed"}
 TONES = {"approval": "waiting", "reply": "waiting", "message": "waiting", "stuck": "failed", "failed": "failed"}
 
@@ -85,15 +89,15 @@ def attention_of(
     waiting: Collection[int],
     failed: Collection[int],
     owned: Iterable[Owned],
-    unanswered: Iterable[UnansweredMessage] = (),
+    with_questions: Collection[int] = (),
     alarms: Mapping[int, StuckRun],
 ) -> dict[int, Attention]:
     """Return why conversations (by row id) need a person: those with a run that waits for approval, those whose newest
-    run failed, those that a person took over, those where agents wrote to people, and those with alarms about stuck
-    runs."""
+    run failed, those that a person took over, those (of `with_questions`) where agents wrote to people, and those with
+    alarms about stuck runs."""
     by_failure = _failed(failed) if failed else {}
     by_approval = _approvals(waiting) if waiting else {}
-    by_message = _messages(_present(unanswered))
+    by_message = _messages(_unanswered(with_questions)) if with_questions else {}
     # what comes later goes before: an approval request before all else
     return by_failure | _stuck(alarms) | by_message | _replies(owned) | by_approval
 
@@ -103,7 +107,7 @@ def listed() -> list[int]:
     running = list(_top_level().filter(status="running").values_list("conversation", flat=True)[:MAX_LOOKED_AT])
     owned = Conversation.objects.exclude(owner="").order_by("-last_at").values_list(*Owned._fields)[:MAX_LOOKED_AT]
     alarms = stuck_detection.stuck_runs(running)
-    unanswered = fetch_rows(_ASKED, [_oldest(ASKED_FOR), MAX_LOOKED_AT])
+    unanswered = fetch_rows(_ALL_ASKED, [oldest_asked(), MAX_LOOKED_AT])
     by_message = _messages(UnansweredMessage(*row) for row in unanswered)
     needs = _failed() | _stuck(alarms) | by_message | _replies(Owned(*row) for row in owned) | _approvals()
     shown = set(Conversation.objects.visible().filter(id__in=needs).values_list("id", flat=True))
@@ -138,20 +142,16 @@ def _owes_reply(row: Owned) -> bool:
     return is_person and row.last_sender.removeprefix("user:") != row.owner.removeprefix("user:")
 
 
-def unanswered_in(conversation: int) -> list[UnansweredMessage]:
-    """Return the persons of a conversation (a row id) to whom an agent wrote and who have not answered."""
-    unanswered = Participant.objects.filter(conversation=conversation, asked_at__gt=0)
-    return [UnansweredMessage(*row) for row in unanswered.values_list("conversation", "name", "asked_at")]
+def oldest_asked() -> int:
+    """Return since when a message to a person needs them, µs UTC."""
+    return _oldest(ASKED_FOR)
 
 
-def _present(unanswered: Iterable[UnansweredMessage]) -> list[UnansweredMessage]:
-    """Keep those who have an account here, and whose message is not too old; the oldest come last."""
-    recent = sorted((row for row in unanswered if row.at >= _oldest(ASKED_FOR)), key=attrgetter("at"), reverse=True)
-    if not recent:
-        return []
-    people = User.objects.filter(is_active=True, username__in={row.name.removeprefix("user:") for row in recent})
-    names = {f"user:{username}" for username in people.values_list("username", flat=True)}
-    return [row for row in recent if row.name in names]
+def _unanswered(conversations: Collection[int]) -> list[UnansweredMessage]:
+    """Return the messages of agents to people with an account who have not answered, the oldest last."""
+    test, values = any_of(list(conversations))
+    rows = fetch_rows(_ASKED.format(test), [oldest_asked(), *values])
+    return [UnansweredMessage(*row) for row in rows]
 
 
 def _messages(unanswered: Iterable[UnansweredMessage]) -> dict[int, Attention]:

@@ -12,13 +12,14 @@ from operator import itemgetter
 from typing import Any
 
 from conversations.access import permissions
-from conversations.conversation import attention, group_trends, list_query, spending
+from conversations.conversation import attention, group_trends, list_query, row_people, spending
 from conversations.conversation.conversation_row import GROUPS, RUN_STATES, ConversationRow, drawn
 from conversations.conversation.list_query import ListFilters
 from conversations.core import principals
 from conversations.core.errors import NotFound
 from conversations.core.micros import to_datetime
 from conversations.events.log.sql import any_of
+from conversations.events.projections.participants import kind_of
 from conversations.listing.sql_conditions import fetch_rows
 from conversations.models import Approval, Conversation, Run, User
 from conversations.rendering import agent_colors
@@ -45,9 +46,6 @@ _COLUMNS = (
 
 _owned = itemgetter(*(_COLUMNS.index(name) for name in attention.Owned._fields))
 
-_PARTICIPANTS = "SELECT conversation_id,name,kind,asked_at FROM conversations_participant WHERE conversation_id{}"
-_MARKERS = """SELECT conversation_id,'','',messages_seen FROM conversations_readmarker
-WHERE conversation_id{} AND user_id=%s"""
 _NEWEST_RUNS = """SELECT conversation_id,status,reason FROM conversations_run r
 WHERE conversation_id{} AND parent_call IS NULL AND (status IN ('waiting','running','queued')
 OR queued_seq=(SELECT MAX(queued_seq) FROM conversations_run WHERE conversation_id=r.conversation_id
@@ -214,22 +212,20 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
     ids = [values[0] for values in fetched]
     runs = _runs(ids)
     alarms = stuck_detection.stuck_runs([id_ for id_ in ids if runs.get(id_) == "running"])
-    named, unanswered, seen = _people(ids, reader)
+    people = row_people.read(ids, reader)
     needs = attention.attention_of(
         waiting=[id_ for id_ in ids if runs.get(id_) == "waiting"],
         failed=[id_ for id_ in ids if runs.get(id_) == "failed"],
         owned=[attention.Owned(*_owned(values)) for values in fetched if values[_COLUMNS.index("owner")]],
-        unanswered=unanswered,
+        with_questions=people.with_questions,
         alarms=alarms,
     )
     costs = spending.costs_of(ids)
     return [
         ConversationRow(
             **(columns := dict(zip(_COLUMNS, values, strict=True))),
-            participants=tuple(
-                sorted(named.get(values[0], ()), key=lambda participant: (participant[1] == "agent", participant[0]))
-            ),
-            read_count=seen.get(values[0], _unmarked(columns)) if reader else None,
+            **_participants(people.named.get(values[0], [])),
+            read_count=people.read_counts.get(values[0], _unmarked(columns)) if reader else None,
             run=runs.get(values[0], ""),
             alarm=_alarm(alarms.get(values[0])),
             need=needs.get(values[0]),
@@ -239,28 +235,11 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
     ]
 
 
-def _people(
-    ids: Sequence[int], reader: User | None
-) -> tuple[dict[int, list[tuple[str, str]]], list[attention.UnansweredMessage], dict[int, int]]:
-    """Return the participants by name and kind, those of them who have not answered an agent, and how many messages the
-    reader has read, in one query: a round trip costs more than the query."""
-    if not ids:
-        return {}, [], {}
-    test, values = any_of(ids)
-    parts, given = [_PARTICIPANTS.format(test)], [*values]
-    if reader is not None:
-        parts, given = [*parts, _MARKERS.format(test)], [*given, *values, reader.pk]
-    named: dict[int, list[tuple[str, str]]] = {}
-    unanswered: list[attention.UnansweredMessage] = []
-    seen: dict[int, int] = {}
-    for conversation, name, kind, number in fetch_rows(" UNION ALL ".join(parts), given):
-        if kind:
-            named.setdefault(conversation, []).append((name, kind))
-        else:
-            seen[conversation] = number
-        if kind and number:
-            unanswered.append(attention.UnansweredMessage(conversation, name, number))
-    return named, unanswered, seen
+def _participants(named: Sequence[str]) -> dict[str, Any]:
+    """Return a row's participants, people first, then by name, and whether there are more."""
+    kinds = [(name, kind_of(name)) for name in named[: row_people.MAX_NAMED]]
+    first = sorted(kinds, key=lambda participant: (participant[1] == "agent", participant[0]))
+    return {"participants": tuple(first), "has_more_participants": len(named) > row_people.MAX_NAMED}
 
 
 def _unmarked(columns: Mapping[str, Any]) -> int:

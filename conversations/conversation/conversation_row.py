@@ -61,7 +61,8 @@ class ConversationRow:
     forked_at: int | None = None
     activity: str = ""  # `recent_activity`, up to `last_at`
     opened_by: str = ""
-    participants: tuple[tuple[str, str], ...] = ()  # name, kind
+    participants: tuple[tuple[str, str], ...] = ()  # name, kind; the first ones
+    has_more_participants: bool = False
     read_count: int | None = None
     run: str = ""  # waiting, running, queued or failed: what its newest runs come to
     alarm: str = ""  # why its run looks stuck
@@ -130,9 +131,10 @@ class ConversationRow:
         return [mark_for(name) for name, _ in self.participants[:MAX_MARKS]]
 
     @property
-    def unmarked(self) -> int:
-        """Return how many participants are not shown."""
-        return max(0, len(self.participants) - MAX_MARKS)
+    def unmarked_words(self) -> str:
+        """Return how many participants are not shown, with `+` if there are more than were read; empty for none."""
+        number = max(0, len(self.participants) - MAX_MARKS)
+        return f"{number}{'+' if self.has_more_participants else ''}" if number else ""
 
     @property
     def held_by(self) -> ParticipantMark | None:

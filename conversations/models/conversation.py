@@ -144,6 +144,7 @@ class Participant(models.Model):
             models.Index(fields=["name", "conversation"], name="participant_by_name"),
             models.Index(fields=["name", "conversation"], name="participant_named", condition=Q(is_named=True)),
             models.Index(fields=["name", "asked_at"], name="participant_asked", condition=Q(asked_at__gt=0)),
+            models.Index(fields=["conversation", "asked_at"], name="participant_waits", condition=Q(asked_at__gt=0)),
         ]
 
 

@@ -123,7 +123,7 @@ def _facts(
         waiting=[conversation.pk] if open_request else [],
         failed=[] if runs else [conversation.pk],
         owned=owned,
-        unanswered=attention.unanswered_in(conversation.pk),
+        with_questions=[conversation.pk],
         alarms=alarms,
     )
     need = needs.get(conversation.pk)

@@ -7,7 +7,7 @@ from tests.support.doors import Caller, ask, message_payload
 
 CONVERSATION = {
     *("conversation_id", "title", "epoch", "head_seq", "participants", "messages", "tool_calls", "errors", "state"),
-    *("shown_state", "owner", "last_activity_at", "url", "forked_from"),
+    *("has_more_participants", "shown_state", "owner", "last_activity_at", "url", "forked_from"),
 }
 EVENT = ["seq", "kind", "at", "created_at", "sender", "recipient", "principal", "event_id", "body"]
 

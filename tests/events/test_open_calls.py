@@ -10,7 +10,7 @@ from conversations.core import principals
 from conversations.events import log, payload
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Conversation, ToolCall
-from tests.support.growth import sqlite_steps
+from tests.support.growth import database_reads
 from tests.support.tiers import rounds
 
 pytestmark = pytest.mark.django_db
@@ -52,21 +52,8 @@ def values_of(row):
 
 
 def work_of(event):
-    """How much the database did to store one event: SQLite's steps, or the pages that PostgreSQL's reads touched."""
-    if connection.vendor == "sqlite":
-        return sqlite_steps(lambda: log.append([event]))
-    with CaptureQueriesContext(connection) as queries:
-        log.append([event])
-    reads = [query["sql"] for query in queries if "conversations_toolcall" in query["sql"] and "SELECT" in query["sql"]]
-    assert reads
-    return sum(pages_of(sql) for sql in reads)
-
-
-def pages_of(sql):
-    with connection.cursor() as cursor:
-        cursor.execute("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + sql)
-        (plan,) = cursor.fetchone()[0]
-    return plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"]
+    """Return how much the database did to store one event."""
+    return database_reads(lambda: log.append([event]), "conversations_toolcall")
 
 
 @pytest.mark.slow

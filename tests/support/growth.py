@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 ROUNDS = 12
 NUMBERED = b"[" + b"1," * ((1 << 19) - 1) + b"1]"
@@ -65,3 +66,22 @@ def sqlite_steps(work: Callable[[], object]) -> int:
     finally:
         connection.connection.set_progress_handler(None, 0)
     return tens
+
+
+def database_reads(work: Callable[[], object], table: str) -> int:
+    """Return how much the database did for some work: SQLite's steps, in tens, or the pages that PostgreSQL touched for
+    the queries that name a table, of which there must be one."""
+    if connection.vendor == "sqlite":
+        return sqlite_steps(work)
+    with CaptureQueriesContext(connection) as queries:
+        work()
+    reads = [query["sql"] for query in queries if table in query["sql"] and "SELECT" in query["sql"]]
+    assert reads
+    return sum(map(_pages_of, reads))
+
+
+def _pages_of(sql: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + sql)
+        (plan,) = cursor.fetchone()[0]
+    return int(plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])

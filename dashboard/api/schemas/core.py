@@ -123,13 +123,14 @@ class MarkDrawn(Shape):
 
 
 class Conversation(Shape):
-    """A conversation and the values computed from its events."""
+    """A conversation and the values computed from its events. `participants` are at most 100, the first by name."""
 
     conversation_id: str
     title: str
     epoch: str
     head_seq: Seq
     participants: list[str]
+    has_more_participants: bool
     messages: int
     tool_calls: int
     errors: int

@@ -161,7 +161,7 @@ def test_four_marks_are_drawn_people_first_and_the_rest_is_a_number() -> None:
     (row,) = conversation_list.newest_conversations().rows
 
     assert [mark.title for mark in row.marked] == ["Rosa", "A0", "A1", "A2"]
-    assert row.unmarked == 2
+    assert row.unmarked_words == "2"
 
 
 @pytest.mark.parametrize(("number", "words"), [(0, "–"), (9999, "9,999"), (12_999, "12k"), (3_450_000, "3.5M")])
@@ -246,6 +246,7 @@ def test_the_api_lists_what_design_3_6_names(browser: Client) -> None:
         "forked_from": None,
         "head_seq": 9,
         "participants": ["agent:A"],
+        "has_more_participants": False,
         "messages": 2,
         "tool_calls": 3,
         "errors": 1,
