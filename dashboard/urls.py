@@ -128,6 +128,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("retention/", retention.retention, name="retention"),
     path("retention/holds/", retention.holds, name="holds"),
     path("retention/releases/", retention.releases, name="hold-releases"),
+    path("retention/clock/", retention.clock, name="retention-clock"),
     path("retention/removals/", retention.removals, name="retention-removals"),
     path("people/", people.people, name="people"),
     path("people/grants/", grants.grants, name="grants"),

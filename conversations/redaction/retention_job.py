@@ -20,7 +20,7 @@ from conversations.core.single_process_lease import SingleProcessLease
 from conversations.core.write_transaction import write_transaction
 from conversations.events.background_thread import BackgroundThread
 from conversations.models import Meta, RetentionRule
-from conversations.redaction import expiry, retention_rules
+from conversations.redaction import expiry, retention_clock, retention_rules
 
 NAME = "retention"  # of the row that says when it last ran, µs UTC
 POLL_EVERY_S = 60.0
@@ -44,8 +44,7 @@ class RetentionJob(BackgroundThread):
             self._woken.wait(min(POLL_EVERY_S, self._every))
             self._woken.clear()
             try:
-                with_connection(self._work)
-                self._note("")
+                self._note(with_connection(self._work))
             except Exception as error:  # whatever it is, the thread must live
                 self._note_error(error)
         connection.close()
@@ -54,20 +53,25 @@ class RetentionJob(BackgroundThread):
         """Look at once. From any thread."""
         self._woken.set()
 
-    def _work(self) -> None:
-        """Run the rules that have not run in the round that is due. Raises the first of their errors at the end, one of
-        the database as a whole at once."""
-        if not self._is_due(last_run()) or not self._goes_on():
-            return
+    def _work(self) -> str:
+        """Run the rules that have not run in the round that is due; return why none may. Raises the first of their
+        errors at the end, one of the database as a whole at once."""
+        if not self._goes_on():
+            return ""
+        if sentence := retention_clock.follow():
+            return f"{sentence}: confirm it on the page Holds and retention, or correct the clock"
+        if not self._is_due(last_run()):
+            return ""
         errors: list[Exception] = []
         for rule in retention_rules.rules():
             if self._is_due(rule.ran_at or 0):
                 errors += self._errors_of(rule)
             if not self._goes_on():
-                return  # whoever goes on does the rest
+                return ""  # whoever goes on does the rest
         if errors:
             raise errors[0]
         note_run()
+        return ""
 
     def _errors_of(self, rule: RetentionRule) -> list[Exception]:
         try:
@@ -87,7 +91,8 @@ class RetentionJob(BackgroundThread):
 
 def run_rule(rule: RetentionRule, *, goes_on: expiry.GoesOn = lambda: True) -> tuple[int, int]:
     """Take out what one rule takes now, and note on it how many: redacted, held back. One that is stopped has not run:
-    it does the rest when it is called again."""
+    it does the rest when it is called again. Raises Conflict if the clock has jumped ahead."""
+    retention_clock.require_steady()
     began = time.time_ns() // 1000
     reason = f"retention rule {rule.pk}: {rule.reason}"[:500]
     redacted, held = expiry.expire(

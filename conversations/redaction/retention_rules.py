@@ -10,7 +10,7 @@ from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, Invalid, NotFound
 from conversations.events.payload import clean_text
 from conversations.models import RetentionRule
-from conversations.redaction import expiry, legal_holds
+from conversations.redaction import expiry, legal_holds, retention_clock
 
 MAX_RULES = 200
 MAX_DAYS = 36_500
@@ -58,5 +58,5 @@ def remove_rule(by: Who, number: int, reason: str = "") -> None:
 
 def selector(rule: RetentionRule) -> expiry.Expiring:
     """Return what a rule takes now."""
-    older_than = time.time_ns() // 1000 - rule.days * DAY_US
+    older_than = retention_clock.machine_time() - rule.days * DAY_US
     return expiry.Expiring(older_than, [rule.kind] if rule.kind else [], rule.conversation, rule.team)

@@ -11,7 +11,7 @@ from conversations.core import hidden_characters
 from conversations.core.errors import Invalid, NotAllowed, SwitchboardError
 from conversations.core.micros import to_datetime
 from conversations.models import Agent, LegalHold, RetentionRule
-from conversations.redaction import expiry, legal_holds, retention_job, retention_rules
+from conversations.redaction import expiry, legal_holds, retention_clock, retention_job, retention_rules
 from dashboard.pages import form_error
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
@@ -49,6 +49,14 @@ def removals(request: HttpRequest) -> HttpResponse:
     except SwitchboardError as error:
         return _draw(request, error, entered={})
     return _back("removed")
+
+
+@require_permission("redact")
+@require_POST
+def clock(request: HttpRequest) -> HttpResponse:
+    """Confirm that the clock is right, though it has jumped ahead."""
+    retention_clock.confirm(request.user)
+    return _back("confirmed")
 
 
 @require_permission("hold")
@@ -97,6 +105,7 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entere
         holds=[_hold(hold) for hold in legal_holds.in_force()],
         dry_run=_dry_run(request) if error is None else None,
         teams=[team for team in teams if hidden_characters.is_clean(team)],
+        clock_jump=retention_clock.jump(),
         ran_at=to_datetime(last) if last else None,
         entered=dict.fromkeys(ENTERED, "") | entered,
         error=sentence,

@@ -88,6 +88,7 @@ TABLE: dict[str, dict[str, frozenset[str]]] = {
     "/redaction/": {"GET": ADMIN, "POST": ADMIN},
     "/redaction/decisions/": {"POST": ADMIN},
     "/retention/": {"GET": ADMIN, "POST": ADMIN},
+    "/retention/clock/": {"POST": ADMIN},
     "/retention/holds/": {"POST": ADMIN},
     "/retention/releases/": {"POST": ADMIN},
     "/retention/removals/": {"POST": ADMIN},

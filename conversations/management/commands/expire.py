@@ -2,7 +2,6 @@
 set, which the server's retention job goes by."""
 
 import math
-import time
 from argparse import ArgumentParser
 from typing import Any
 
@@ -10,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from conversations.core import schema_state
-from conversations.core.errors import NotFound, SwitchboardError
+from conversations.core.errors import Conflict, NotFound, SwitchboardError
 from conversations.core.principals import SYSTEM
 from conversations.events import registry
 from conversations.import_export.progress import ProgressLine
@@ -18,7 +17,7 @@ from conversations.management import option_rules
 from conversations.management.commands.redact import purge
 from conversations.management.recorded_text import RecordedTextCommand
 from conversations.models import Agent
-from conversations.redaction import expiry, journal, retention_job, retention_rules
+from conversations.redaction import expiry, journal, retention_clock, retention_job, retention_rules
 from conversations.redaction.expiry import Expiring
 from conversations.redaction.selection import find_conversation
 
@@ -40,11 +39,16 @@ class Command(RecordedTextCommand):
         parser.add_argument("--conversation", default="", help="only this conversation")
         parser.add_argument("--team", default="", help="only conversations that an agent of this team handles")
         parser.add_argument("--reason", default="", help="reason, stored in the record and in the audit log")
+        parser.add_argument(
+            "--confirm-clock", action="store_true", help="believe this machine's clock, though it has jumped ahead"
+        )
         parser.add_argument("--dry-run", action="store_true", help="count what would be redacted, and change nothing")
 
     def handle(self, *args: Any, days: float | None, **options: Any) -> None:
         """Expire, or count."""
         schema_state.ensure()
+        if not options["dry_run"]:
+            self._look_at_the_clock(is_confirmed=options["confirm_clock"])
         if days is None:
             option_rules.require("--days", options, ("kind", "conversation", "team", "reason"))
             self._by_rules(is_dry=options["dry_run"])
@@ -52,7 +56,7 @@ class Command(RecordedTextCommand):
         if not 0 < days < math.inf:
             raise CommandError("--days must be a number greater than 0")
         self._require_targets(options)
-        older_than = time.time_ns() // 1000 - int(days * DAY_US)
+        older_than = retention_clock.machine_time() - int(days * DAY_US)
         rule = Expiring(older_than, options["kind"], options["conversation"], options["team"])
         if options["dry_run"]:
             self._preview(rule)
@@ -68,6 +72,15 @@ class Command(RecordedTextCommand):
         if expired:
             journal.update(settings.DATA_DIR)
             purge(self.stdout)
+
+    def _look_at_the_clock(self, *, is_confirmed: bool) -> None:
+        """Raise CommandError if it has jumped ahead and nobody confirms it."""
+        if is_confirmed:
+            retention_clock.confirm(SYSTEM)
+        try:
+            retention_clock.require_steady()
+        except Conflict as error:
+            raise CommandError(f"{error.full_message}. If the clock is right, add --confirm-clock") from None
 
     def _require_targets(self, options: dict[str, Any]) -> None:
         """Raise CommandError for a conversation or a team that is not there; warn of an unknown event type, which other
