@@ -1,7 +1,7 @@
 /** The state of the socket as every page shows it: the dot in the top bar, the strips, and the button to reconnect now. */
 import { socket } from "./socket.js";
 
-const LABELS = { live: "Live", connecting: "Connecting", down: "Reconnecting", "signed-out": "Signed out", forbidden: "Not live", "other-person": "Not live" };
+const LABELS = { live: "Live", connecting: "Connecting", down: "Reconnecting", crowded: "Not live", "signed-out": "Signed out", forbidden: "Not live", "other-person": "Not live" };
 const GRACE_MS = 1_000; // a shorter loss of the connection is not shown
 
 /** `<live-state>`: the dot. Hidden on pages without a subscription. */
@@ -58,7 +58,7 @@ class ConnectionStrip extends HTMLElement {
 
 /**
  * `<reconnect-now>`: a button in the strip of a lost connection. Inactive from a press until that attempt ends. Once nothing
- * reconnects, the strip is hidden: the page's own says why.
+ * reconnects, or too many pages are open, the strip is hidden: the page's own says why.
  */
 class ReconnectNow extends HTMLElement {
   #abort = new AbortController();
@@ -74,14 +74,15 @@ class ReconnectNow extends HTMLElement {
   }
 
   #reconnect() {
-    if (socket.state !== "down") return;
+    if (socket.state !== "down" && socket.state !== "crowded") return;
     this.#update(true);
     socket.tryNow();
   }
 
   #handleState() {
     this.#update(false);
-    if (socket.isClosedForGood && !this.hidden) this.parentElement.hidden = true;
+    const isSaidElsewhere = (socket.isClosedForGood || socket.state === "crowded") && !this.closest("connection-strip");
+    if (isSaidElsewhere && !this.hidden) this.parentElement.hidden = true;
   }
 
   #update(isTrying) {

@@ -3,6 +3,9 @@ import { Subscription } from "./subscription.js";
 
 const MIN_RETRY_MS = 250; // back-off: doubles with each failed attempt
 const MAX_RETRY_MS = 8_000;
+const TOO_MANY = 4429; // close code: this person has as many sockets as the server allows
+const MIN_CROWDED_MS = 8_000; // back-off after that: others must be closed first
+const MAX_CROWDED_MS = 300_000;
 const SILENCE_MS = 40_000; // the server sends a head every 15 s; after so long without a frame the connection is dead
 const CHECK_INTERVAL_MS = 5_000; // between checks for silence
 const LAST_OF_RESPONSE = ["caught_up", "rows", "error"]; // the frame that ends the response to a subscribe
@@ -10,13 +13,14 @@ const LAST_OF_RESPONSE = ["caught_up", "rows", "error"]; // the frame that ends 
 const FINAL = { 4401: "signed-out", 4403: "forbidden", 4409: "other-person" };
 
 /**
- * Dispatches `state` {state, awayMs}: state is idle, connecting, live, down, signed-out, forbidden or other-person; `awayMs`
- * is how long the connection was lost. Dispatches `current` once it is back and all missed frames were passed on.
+ * Dispatches `state` {state, awayMs}: state is idle, connecting, live, down, crowded, signed-out, forbidden or
+ * other-person; `awayMs` is how long the connection was lost. Dispatches `current` once it is back and all missed frames were passed on.
  */
 class Socket extends EventTarget {
   #topics = new Map();
   #webSocket = null;
   #state = "idle";
+  #isOpen = false; // `live`, but after `crowded` only with the first frame
   #attempts = 0;
   #retryTimer;
   #silenceTimer;
@@ -55,7 +59,7 @@ class Socket extends EventTarget {
     const send = (frame) => this.#webSocket.send(JSON.stringify({ ...frame, person }));
     const subscription = new Subscription(topic, from, handlers, send, this.#lostAt > 0);
     this.#topics.set(topic, subscription);
-    if (this.#state === "live") subscription.request();
+    if (this.#isOpen) subscription.request();
     else this.#connect();
     return () => this.#unsubscribe(subscription);
   }
@@ -63,7 +67,7 @@ class Socket extends EventTarget {
   /** Reconnect without waiting for the back-off, or for the next check for silence; an attempt in progress continues. */
   tryNow() {
     this.#checkSilence();
-    if (this.#state === "down") this.#connect();
+    if (this.#state === "down" || this.#state === "crowded") this.#connect();
   }
 
   #unsubscribe(subscription) {
@@ -72,7 +76,7 @@ class Socket extends EventTarget {
     this.#topics.delete(subscription.topic);
     this.#markCurrent(subscription.topic);
     if (!this.#topics.size) this.#disconnect();
-    else if (this.#state === "live") this.#webSocket.send(JSON.stringify({ op: "unsubscribe", topic: subscription.topic }));
+    else if (this.#isOpen) this.#webSocket.send(JSON.stringify({ op: "unsubscribe", topic: subscription.topic }));
   }
 
   #connect() {
@@ -91,20 +95,24 @@ class Socket extends EventTarget {
   }
 
   #handleOpen() {
+    this.#isOpen = true;
+    this.#lastFrameAt = clocks();
+    if (this.#state !== "crowded") this.#goLive();
+    for (const subscription of [...this.#topics.values()]) subscription.request();
+  }
+
+  #goLive() {
     const awayMs = this.#lostAt ? performance.now() - this.#lostAt : 0;
     this.#outdated = new Set(this.#lostAt ? this.#topics.keys() : []);
     this.#lostAt = 0;
-    this.#lastFrameAt = clocks();
     this.#setState("live", awayMs);
-    for (const subscription of [...this.#topics.values()]) {
-      subscription.request();
-      subscription.connectionRestored(awayMs);
-    }
+    for (const subscription of [...this.#topics.values()]) subscription.connectionRestored(awayMs);
   }
 
   #receive(frame) {
     this.#attempts = 0;
     this.#lastFrameAt = clocks();
+    if (this.#state === "crowded") this.#goLive();
     const recipients = frame.topic === undefined ? [...this.#topics.values()] : [this.#topics.get(frame.topic)];
     for (const subscription of recipients) subscription?.receive(frame);
     if (LAST_OF_RESPONSE.includes(frame.t)) this.#markCurrent(frame.topic);
@@ -121,8 +129,9 @@ class Socket extends EventTarget {
       this.#lostAt = performance.now();
       for (const subscription of this.#topics.values()) subscription.connectionLost();
     }
-    this.#setState("down");
-    const delayMs = Math.min(MAX_RETRY_MS, MIN_RETRY_MS * 2 ** this.#attempts++);
+    const [state, minMs, maxMs] = code === TOO_MANY ? ["crowded", MIN_CROWDED_MS, MAX_CROWDED_MS] : ["down", MIN_RETRY_MS, MAX_RETRY_MS];
+    this.#setState(state);
+    const delayMs = Math.min(maxMs, minMs * 2 ** this.#attempts++);
     this.#retryTimer = setTimeout(() => this.#connect(), delayMs * (0.5 + Math.random() / 2));
   }
 
@@ -138,12 +147,13 @@ class Socket extends EventTarget {
     this.#closeSocket();
     clearInterval(this.#silenceTimer);
     this.#silenceTimer = undefined;
-    if (this.#state === "live" || this.#state === "connecting" || this.#state === "down") this.#setState("idle");
+    if (this.#state !== "idle" && !this.isClosedForGood) this.#setState("idle");
   }
 
   #closeSocket() {
     const webSocket = this.#webSocket;
     this.#webSocket = null;
+    this.#isOpen = false;
     webSocket?.close();
     for (const subscription of this.#topics.values()) subscription.pause();
   }
