@@ -7,8 +7,9 @@ from typing import Any
 
 from django.db.models import Q
 
+from conversations.core import principals
 from conversations.core.errors import NotFound
-from conversations.events import log, recorded_arguments
+from conversations.events import log, original_times, recorded_arguments
 from conversations.events.log.records import CallEvents, Stored
 from conversations.models import Approval, SessionItem, ToolCall
 from conversations.models.tool_call import NEWEST_FIRST
@@ -57,6 +58,17 @@ class CallRecord:
     def is_over(self) -> bool:
         """Return whether it has ended."""
         return self.row.finished_seq is not None
+
+    @property
+    def is_imported(self) -> bool:
+        """Return whether an import recorded it."""
+        return principals.is_imported(self.call.called.principal)
+
+    @property
+    def began_at(self) -> int:
+        """When it was called, µs UTC: an imported one originally, if the record has it."""
+        first = original_times.of_imported(self.called_body) if self.is_imported else None
+        return self.row.started_at if first is None else first
 
     @property
     def arguments(self) -> str:

@@ -78,7 +78,8 @@ def _today(old: CallRecord, eligibility: ReplayEligibility, *, is_edited: bool =
 
 def _item(call: CallRecord) -> Json:
     row, fields, approval = call.row, call.called_body, call.approval
-    at = to_datetime(row.started_at).isoformat()
+    at = to_datetime(call.began_at).isoformat()
+    imported_at = to_datetime(row.started_at).isoformat() if call.is_imported else None
     decided = {"approval_id": approval.id, "status": approval.status, "decision": approval.decision} if approval else {}
     return {
         "id": row.id, "conversation_id": call.conversation_key, "run_id": row.run, "call_id": row.call_id,
@@ -87,7 +88,8 @@ def _item(call: CallRecord) -> Json:
         "schema": row.schema, "arguments": value_of(call.arguments), "args_raw": text_of(fields.get("args_raw")),
         "ran_with": value_of(call.ran), "changed_by": _changed_by(call),
         "output": value_of(call.output), "error": value_of(call.error), "status": row.status, "started_at": at,
-        "duration_ms": row.duration_ms, "replay_of": row.replay_of, "parent_call": text_of(fields.get("parent_call")),
+        "imported_at": imported_at, "duration_ms": row.duration_ms,
+        "replay_of": row.replay_of, "parent_call": text_of(fields.get("parent_call")),
         "called_seq": row.called_seq, "finished_seq": row.finished_seq,
         "approval": decided | {"by": approval.decided_by} if approval else None,
         "replays": [_replay(replay) for replay in call_record.replays(call)], "url": reverse("call", args=[row.id]),

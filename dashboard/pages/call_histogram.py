@@ -32,7 +32,7 @@ class CallHistogram:
     def words(self) -> str:
         """The figure in a sentence."""
         ends = " and ".join(f"{at:%Y-%m-%d %H:%M:%S}" for at in (self.begin, self.end))
-        return f"Calls between {ends} UTC: {self.total}, of which {self.failures} failed"
+        return f"Calls recorded between {ends} UTC: {self.total}, of which {self.failures} failed"
 
 
 def histogram(activity: CallActivity) -> CallHistogram:

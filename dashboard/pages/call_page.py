@@ -114,7 +114,7 @@ def _draw(
         inside=call_sections.lines(recorded, call_record.nested_events(recorded)),
         around=call_sections.lines(recorded, call_record.neighbouring_events(recorded)),
         raw=call_sections.raw(recorded),
-        others=[call_sections.row(other) for other in call_record.recent_calls(recorded)],
+        others=call_sections.rows(call_record.recent_calls(recorded)),
     )
 
 
@@ -124,6 +124,6 @@ def _outcome_context(recorded: call_record.CallRecord) -> dict[str, Any]:
         "heading": call_sections.heading(recorded),
         "outcome": call_sections.outcome(recorded),
         "decision": call_sections.decision(recorded),
-        "replays": [call_sections.row(replay) for replay in call_record.replays(recorded)],
+        "replays": call_sections.rows(call_record.replays(recorded)),
         "head_seq": recorded.row.conversation.head_seq,  # as of the row: what ends it later is reported later
     }

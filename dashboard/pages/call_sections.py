@@ -11,6 +11,7 @@ from conversations.core import hidden_characters, page_urls, principals
 from conversations.core.json_values import as_text, parse_object
 from conversations.core.micros import to_datetime
 from conversations.events import log
+from conversations.events.log import imported_times
 from conversations.events.log.records import Stored
 from conversations.models import ToolCall
 from conversations.rendering import (
@@ -213,9 +214,10 @@ def comparable(recorded: CallRecord) -> list[Part]:
     replays = call_record.replays(recorded)
     calls = [*([original.row] if original else []), *replays, *call_record.recent_calls(recorded)]
     relations = {call.id: "replay" for call in replays} | ({original.row.id: "original"} if original else {})
+    listed = {call.id: call for call in calls}
     return [
-        row(call) | {"relation": relations.get(call.id, ""), "conversation": _conversation(call)}
-        for call in {call.id: call for call in calls}.values()
+        part | {"relation": relations.get(id_, ""), "conversation": _conversation(call)}
+        for (id_, call), part in zip(listed.items(), rows(list(listed.values())), strict=True)
     ]
 
 
@@ -237,13 +239,14 @@ def decision(call: CallRecord) -> Part | None:
 
 def bars(recorded: CallRecord, siblings: Sequence[ToolCall]) -> list[SiblingBar]:
     """Return calls as bars on one time scale, including this one."""
-    ends = [row.started_at + int((row.duration_ms or 0) * 1000) for row in siblings]
-    first = min((row.started_at for row in siblings), default=0)
+    begun = imported_times.called_at(siblings)
+    ends = [begun[row.id] + int((row.duration_ms or 0) * 1000) for row in siblings]
+    first = min(begun.values(), default=0)
     span = max(1, max(ends, default=1) - first)
     drawn = []
     for row in siblings:
         width = max(MIN_BAR_WIDTH, (row.duration_ms or 0) * 1000 / span * WIDTH)
-        x = min((row.started_at - first) / span * WIDTH, WIDTH - width)
+        x = min((begun[row.id] - first) / span * WIDTH, WIDTH - width)
         state, duration = STATES.get(row.status, "unknown"), timestamps.duration(row.duration_ms)
         href, name = reverse("call", args=[row.id]), richtext.inline(row.name[:80])
         drawn.append(
@@ -285,13 +288,17 @@ def _event(event: Stored, call: str, own: set[int]) -> CallEventLine:
     )  # fmt: skip
 
 
-def row(call: ToolCall) -> Part:
-    """Return a call for a short list."""
-    return {
-        "row": call, "state": STATES.get(call.status, "unknown"), "word": tool_call_block.word_of(call.status),
-        "href": reverse("call", args=[call.id]), "took": timestamps.duration(call.duration_ms),
-        "when": _when(call.started_at), "at": to_datetime(call.started_at),
-    }  # fmt: skip
+def rows(calls: Sequence[ToolCall]) -> list[Part]:
+    """Return calls for a short list."""
+    begun = imported_times.called_at(calls)
+    return [
+        {
+            "row": call, "state": STATES.get(call.status, "unknown"), "word": tool_call_block.word_of(call.status),
+            "href": reverse("call", args=[call.id]), "took": timestamps.duration(call.duration_ms),
+            "at": to_datetime(begun[call.id]),
+        }
+        for call in calls
+    ]  # fmt: skip
 
 
 def raw(recorded: CallRecord) -> list[tuple[Markup, Markup]]:

@@ -12,7 +12,7 @@ BATCH, MAX_BATCH = 20, 320  # calls read at a time, at first and at most: a body
 COLUMNS = (
     *("id", "started_at", "status", "agent", "name", "qualified_name", "origin", "mcp_server", "arguments", "output"),
     *("error", "duration_ms", "output_bytes", "approver", "replay_of", "conversation_id", "called_seq", "run_id"),
-    *("call_id", "url"),
+    *("call_id", "url", "imported_at"),
 )
 
 

@@ -15,6 +15,7 @@ from conversations.core.errors import SwitchboardError
 from conversations.core.json_values import as_text
 from conversations.core.json_values import parse as parse_json
 from conversations.core.micros import to_datetime
+from conversations.events.log import imported_times
 from conversations.events.log.reads import column_at
 from conversations.events.payload import ParsedPayload, decoded, parse
 from conversations.listing.page import ListPage
@@ -42,6 +43,8 @@ class CallRow:
     title: str
     called: ParsedPayload | None
     finished: ParsedPayload | None
+    is_imported: bool = False
+    first_at: int | None = None  # µs UTC: when an imported call first happened, if known
 
     @property
     def id(self) -> str:
@@ -60,8 +63,13 @@ class CallRow:
 
     @property
     def at(self) -> datetime:
-        """Return when it was recorded."""
-        return to_datetime(self.columns.started_at)
+        """Return when it was called: when it was recorded, if an import does not have the original time."""
+        return to_datetime(self.columns.started_at if self.first_at is None else self.first_at)
+
+    @property
+    def imported_at(self) -> datetime | None:
+        """Return when it was imported; None if it was not."""
+        return to_datetime(self.columns.started_at) if self.is_imported else None
 
     @property
     def tool(self) -> Markup:
@@ -134,17 +142,20 @@ def _address() -> str:
 
 
 def rows(calls: Sequence[CallColumns], *, whole: bool = False) -> list[CallRow]:
-    """Read the events of these calls; with `whole` in full, however long. Three queries."""
+    """Read the events of these calls; with `whole` in full, however long. Four queries."""
     agent_colors.refresh_colors()
     ids = {call.conversation_id for call in calls}
     named = {pk: (key, title) for pk, key, title in _conversations(ids)}
     payloads = _payloads(_places(calls), whole)
+    imported = imported_times.read([(call.conversation_id, call.called_seq) for call in calls], whole=whole)
     return [
         CallRow(
             call,
             *named.get(call.conversation_id, ("", "")),
             payloads.get((call.conversation_id, call.called_seq)),
             payloads.get((call.conversation_id, call.finished_seq or 0)),
+            (call.conversation_id, call.called_seq) in imported,
+            imported.get((call.conversation_id, call.called_seq)),
         )
         for call in calls
     ]
@@ -171,7 +182,8 @@ def item(row: CallRow) -> Json:
         "qualified_name": call.qualified_name, "lookup_key": call.lookup_key, "origin": call.origin,
         "mcp_server": call.mcp_server, "schema": call.schema, "arguments": arguments,
         "output": _value(_output(finished)), "error": _value(finished.error if finished else None),
-        "status": call.status, "started_at": row.at.isoformat(), "duration_ms": call.duration_ms,
+        "status": call.status, "started_at": row.at.isoformat(),
+        "imported_at": row.imported_at.isoformat() if row.imported_at else None, "duration_ms": call.duration_ms,
         "output_bytes": call.output_bytes, "approver": call.approver, "replay_of": call.replay_of,
         "called_seq": call.called_seq, "finished_seq": call.finished_seq, "url": row.href,
     }  # fmt: skip

@@ -28,6 +28,10 @@ class CallTold(Shape):
     error: Any
     status: str
     started_at: str
+    imported_at: Annotated[
+        str | None,
+        Field(description="when an imported call was recorded; `started_at` is then its original time, if known"),
+    ]
     duration_ms: float | None
     replay_of: str | None
     called_seq: Seq

@@ -73,7 +73,7 @@ def test_how_many_calls_there_are_is_told_and_the_failed_ones_are_striped(browse
     every, done = (browser.get(f"/calls/?part=list{query}").content.decode() for query in ("", "&status=done"))
 
     figure = every[every.index("<figure") : every.index("</figure>")]
-    assert re.search(r'role="img" aria-label="Calls between [^"]* UTC: 2, of which 1 failed"', figure)
+    assert re.search(r'role="img" aria-label="Calls recorded between [^"]* UTC: 2, of which 1 failed"', figure)
     assert re.findall(r'class="(\w+)" d="(M[^"]*)', figure[figure.index("role=") :])[0][0] == "others"
     assert all(f'class="{part}" d="M' in figure for part in ("failed", "stripes"))
     assert "<b>1</b> of 2 calls" in done

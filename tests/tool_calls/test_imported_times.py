@@ -1,0 +1,109 @@
+"""An imported call is shown at its original time; the list's order and filters go by the time of recording."""
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from conversations.core import principals
+from conversations.events import log
+from conversations.events.payload import parse
+from conversations.models import ToolCall
+from conversations.tool_calls.listing import export
+from conversations.tool_calls.listing.filters import CallFilters
+from tests.support import toolcalls
+from tests.support.cast import client_of
+
+pytestmark = pytest.mark.django_db
+
+FIRST = datetime(2025, 11, 20, 23, 33, tzinfo=UTC)
+
+
+@pytest.fixture
+def imported() -> ToolCall:
+    """A call that was imported after one of today."""
+    log.append(toolcalls.call("today", 1))
+    log.append([_step(1, status="start", args={"path": "a"}), _step(3, status="success", duration_ms=120_000.0)])
+    return _call("old")
+
+
+def _call(key: str) -> ToolCall:
+    return ToolCall.objects.filter(conversation__key=key).order_by("called_seq")[0]
+
+
+def _step(minutes: int, **fields: object) -> log.NewEvent:
+    at = (FIRST + timedelta(minutes=minutes)).isoformat()
+    step = {"event": "tool_step", "agent": "A", "name": "bash", "tool_call_id": "c", "conversation_id": "old"}
+    body = json.dumps(step | {"created_at": at} | fields)
+    return log.from_bus("stream:old", None, body, parse(body.encode()), principals.import_principal("test"))
+
+
+ORIGINAL = (FIRST + timedelta(minutes=1)).isoformat()
+
+
+def test_the_list_shows_when_it_was_called_and_when_it_was_imported(team, imported):
+    html = client_of(team["viewer"]).get("/calls/?conversation=old&part=list").content.decode()
+
+    assert f'datetime="{ORIGINAL}"' in html
+    assert "imported <time" in html
+
+
+def test_a_call_that_was_not_imported_is_not_said_to_be(team, imported):
+    assert "imported" not in client_of(team["viewer"]).get("/calls/?conversation=today&part=list").content.decode()
+
+
+def test_the_list_stays_in_the_order_of_the_record(team, imported):
+    items = client_of(team["viewer"]).get("/api/v1/tool-calls").json()["items"]
+
+    assert [item["conversation_id"] for item in items] == ["old", "today"]
+
+
+def test_files_and_the_api_have_both_times(team, imported):
+    client = client_of(team["viewer"])
+    exported, _ = export.EXPORT.reader(CallFilters(conversation="old"))(None)
+    items = [
+        *client.get("/api/v1/tool-calls?conversation=old").json()["items"],
+        client.get(f"/api/v1/tool-calls/{imported.id}").json(),
+        *({name: item[name] for name in export.COLUMNS} for item in exported),
+    ]
+
+    assert len(items) == 3
+    assert {item["started_at"] for item in items} == {ORIGINAL}
+    assert len({item["imported_at"] for item in items}) == 1
+    assert datetime.fromisoformat(items[0]["imported_at"]).timestamp() == imported.started_at / 1e6
+
+
+def test_a_call_that_was_not_imported_has_no_time_of_import(team, imported):
+    item = client_of(team["viewer"]).get("/api/v1/tool-calls?conversation=today").json()["items"][0]
+
+    assert item["imported_at"] is None
+
+
+def test_a_long_call_is_exported_with_its_original_time(team):
+    log.append([_step(1, status="start", args={"text": "a" * 70_000})])
+
+    [item] = client_of(team["viewer"]).get("/api/v1/tool-calls?conversation=old").json()["items"]
+
+    assert item["started_at"] == ORIGINAL
+
+
+def test_the_calls_around_it_are_drawn_and_listed_at_their_original_times(team, imported):
+    log.append(
+        [
+            _step(5, status="start", tool_call_id="d"),
+            _step(9, status="success", tool_call_id="d", duration_ms=240_000.0),
+        ]
+    )
+    html = client_of(team["viewer"]).get(f"/calls/{imported.id}/").content.decode()
+    places = [float(x) for x in re.findall(r'class="bar"[^>]* x="([\d.]+)"', html)]
+
+    assert places == [0.0, 100.0]
+    assert (FIRST + timedelta(minutes=5)).isoformat() in html
+
+
+def test_a_comparison_shows_its_original_time(team, imported):
+    other = _call("today")
+    html = client_of(team["viewer"]).get(f"/calls/compare/?a={imported.id}&b={other.id}").content.decode()
+
+    assert FIRST.replace(minute=34).strftime("%Y-%m-%dT%H:%M:%S") in html
