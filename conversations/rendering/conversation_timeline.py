@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from conversations.events import payload, registry
 from conversations.events.log.records import Stored
 from conversations.events.log.timeline_reads import CallTimes, RunTimes, TimelineEvents
+from conversations.models.run import EXTERNAL
 from conversations.rendering.event_rows import line
 from conversations.rendering.timeline_scale import TimelineScale, scale_of
 
@@ -31,6 +32,7 @@ STATES |= {"timeout": "failed", "unknown": "unknown", "called": "running"} | dic
     ("rejected", "blocked"), "rejected"
 )
 BAD = ("failed", "unknown")
+KINDS = {"replay": "replay", EXTERNAL: "approval request"}  # of a run; one of ours is a run
 
 
 class TimelineRow(NamedTuple):
@@ -205,7 +207,7 @@ class _RunReader:
         name = f"agent:{self._agent_of(events)}"
         last_seq = max([last.seq, *(call.finished_seq or 0 for call in self._calls)])
         run = TimelineRow(
-            *("run", 0, name, "replay" if self._row and self._row.kind == "replay" else "run", start),
+            *("run", 0, name, KINDS.get(self._row.kind if self._row else "", "run"), start),
             *(end, first.seq, last_seq, STATES.get(status, "")),
         )
         return [run, *self._within()]

@@ -11,7 +11,7 @@ from conversations.core import hidden_characters, principals
 from conversations.core.errors import SwitchboardError
 from conversations.core.html_escape import safe
 from conversations.events import payload, registry
-from conversations.events.event_type import EventType, Lane, Level, Row
+from conversations.events.event_type import EventType, Level, Row
 from conversations.events.log.records import Cut, Stored
 from conversations.events.payload import ParsedPayload
 from conversations.rendering import json_tree, message_body, richtext, timestamps
@@ -355,11 +355,6 @@ def _macro(template: str, name: str, *values: object) -> Markup:
 def agent(name: str | None) -> str:
     """Return an agent's name as on the wire; empty for none."""
     return f"agent:{name.removeprefix('agent:')}" if name else ""
-
-
-def lane_text(read: ParsedEvent, lane: Lane) -> str:
-    """Return the text that a lane's card shows of an event: the lane's field, else what was said."""
-    return line(read.body.get(lane.field)) if lane.field else read.payload.words
 
 
 def line(value: object) -> str:

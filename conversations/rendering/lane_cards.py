@@ -15,7 +15,7 @@ from conversations.events import registry
 from conversations.events.event_type import Lane
 from conversations.events.log.records import CallEvents, Cut, Stored
 from conversations.events.payload import ParsedPayload
-from conversations.rendering import annotation_rows, event_rows, richtext, timestamps, tool_call_block
+from conversations.rendering import annotation_rows, event_rows, lane_words, richtext, timestamps, tool_call_block
 from conversations.rendering.event_renderer import EventRenderer, Fragment
 from conversations.rendering.event_rows import ParsedEvent, Repeat, RowFields
 from conversations.rendering.participant_marks import ParticipantMark, mark_for, mark_for_name
@@ -123,12 +123,13 @@ def _of_event(event: Stored, group: str | None, repeat: Repeat) -> Card:
         kind = hidden_characters.spelled_out(event.kind[:64])
         return _card(row, event, None, text=_short(event.body[:_READ]), verb=kind, code=True)
     is_claim = event_rows.is_claim(read)
-    state = "" if is_claim else event_type.state
+    is_mild = is_claim or lane_words.is_withdrawal(read)
+    state = "" if is_mild else event_type.state
     is_echo = repeat == "same" and event.kind == "user_message"
     level = "all" if is_echo else event_type.level
     row = event_rows.row(read, level, state=state, group=group, sender=_sender(read) or NOBODY)
     notes = (_duration(read), "claim" if is_claim else "", "again" if repeat == "named" else "")
-    card = _card(row, event, None, text=_words(read, lane), verb=lane.verb)
+    card = _card(row, event, None, text=_words(read, lane), verb=lane_words.verb(read, lane))
     card = card._replace(note=annotation_rows.item_of(read) if "shown_under_event" in event_type.traits else None)
     return card._replace(
         facts=tuple(filter(None, notes)), folds=event.seq - 1 if repeat == "same" and not is_echo else 0
@@ -165,7 +166,7 @@ def _recipient(read: ParsedEvent) -> str:
 
 
 def _words(read: ParsedEvent, lane: Lane) -> Markup:
-    text = event_rows.lane_text(read, lane)
+    text = lane_words.text(read, lane)
     return _short(text.replace("_", " ") if lane.field == "stage" else text)
 
 

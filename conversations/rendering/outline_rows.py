@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from conversations.events import payload, registry
 from conversations.events.log.records import Stored
-from conversations.rendering import event_rows, lane_cards, richtext
+from conversations.rendering import event_rows, lane_cards, lane_words, richtext
 from conversations.rendering.event_renderer import RepeatWatch
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
 
@@ -61,6 +61,8 @@ def _row(event: Stored) -> OutlineRow:
         return _line(event, "agent", "", "")._replace(mark=taker)
     if event.kind == "tool_step":
         return _line(event, "failure", "s-failed", f"{read.payload.name or 'tool call'} failed")
+    if lane_words.is_withdrawal(read):
+        return _line(event, "approval", "gate", _words_in_lane(read))
     if event.kind == "record.gap" or event.kind in (*BAD, "policy.refused"):
         return _line(event, "failure", "break" if event.kind == "record.gap" else "s-failed", _words_in_lane(read))
     if event.kind.startswith("approval."):
@@ -77,7 +79,7 @@ def _words_in_lane(read: event_rows.ParsedEvent) -> str:
     if event_type is None or event_type.lane is None:
         return read.event.kind
     lane = event_type.lane
-    return f"{lane.verb} {event_rows.lane_text(read, lane) if lane.field else ''}"
+    return f"{lane_words.verb(read, lane)} {lane_words.text(read, lane) if lane.field else ''}"
 
 
 def _line(event: Stored, sort: Sort, glyph: str, words: str) -> OutlineRow:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from conversations.core import hidden_characters
-from conversations.rendering import event_rows, message_body, offered_tools, richtext, timestamps
+from conversations.rendering import event_rows, lane_words, message_body, offered_tools, richtext, timestamps
 from conversations.rendering.event_rows import ParsedEvent, Repeat, view
 
 _FIELDS = message_body.ENVELOPE | frozenset(
@@ -156,8 +156,10 @@ def run_failed(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
 
 @view
 def run_cancelled(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw who stopped a run."""
+    """Draw who stopped a run, or why an external agent no longer waits for a decision."""
     reason = event_rows.line(read.body.get("reason"))
+    if lane_words.is_withdrawal(read):
+        return _line(read, RunLine("s-rejected", "no longer waits", detail=_words(read, "reason")), "steps")
     details = None if reason.startswith("by user:") else _words(read, "reason")  # who it was stands behind it anyway
     return _bad_end(read, RunLine("s-rejected", "was stopped", detail=details))
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from conversations.core import hidden_characters
 from conversations.events import registry
 from conversations.events.log.records import Stored
+from conversations.models.run import EXTERNAL
 from conversations.rendering import event_rows, timestamps
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
 from conversations.rendering.timestamps import When
@@ -29,6 +30,7 @@ _ENDS = registry.run_ends()
 _GLYPHS = {"done": "done", "failed": "failed", "incompatible": "failed", "cancelled": "rejected", "delivered": "done"}
 _GLYPHS |= {"interrupted": "unknown", "running": "running", "waiting": "waiting", "queued": "queued"}
 _WORDS = {"incompatible": "could not resume", "cancelled": "stopped"}
+_EXTERNAL_WORDS = {"cancelled": "withdrawn", "done": "decided"}  # of a run that stands for an external agent's request
 
 
 class TimelineSpan(NamedTuple):
@@ -68,16 +70,16 @@ class _Held:
     end: int | None = None
 
 
-def lines(runs: Iterable[tuple[str, str, str]], events: Sequence[Stored]) -> list[TimelineRun]:
-    """Return runs, given as (id, agent, status), drawn from their events in seq order; runs without events are left
-    out."""
+def lines(runs: Iterable[tuple[str, str, str, str]], events: Sequence[Stored]) -> list[TimelineRun]:
+    """Return runs, given as (id, kind, agent, status), drawn from their events in seq order, without those that have
+    none."""
     by_run: dict[str, list[Stored]] = {}
     for event in events:
         by_run.setdefault(event.run or "", []).append(event)
-    return [_line(run, agent, status, by_run[run]) for run, agent, status in runs if run in by_run]
+    return [_line(*run, by_run[run[0]]) for run in runs if run[0] in by_run]
 
 
-def _line(run: str, agent: str, status: str, events: Sequence[Stored]) -> TimelineRun:
+def _line(run: str, kind: str, agent: str, status: str, events: Sequence[Stored]) -> TimelineRun:
     held = _Reader(agent).read(events)
     first, last = events[0], events[-1]
     is_over = last.kind in _ENDS
@@ -85,7 +87,7 @@ def _line(run: str, agent: str, status: str, events: Sequence[Stored]) -> Timeli
     scale = _Scale(shown, last.at)
     return TimelineRun(
         state=_GLYPHS.get(status, "unknown"),
-        word=_WORDS.get(status, status),
+        word=(_EXTERNAL_WORDS if kind == EXTERNAL else _WORDS).get(status, status),
         agent=mark_for(f"agent:{agent}"),
         took=timestamps.duration((last.at - first.at) / 1000) if is_over else "",
         queued=_when(first.at),

@@ -14,7 +14,7 @@ from conversations.core import hidden_characters
 from conversations.events import registry
 from conversations.events.log.annotation_reads import RecordedAnnotation
 from conversations.events.log.records import Stored
-from conversations.rendering import event_rows, lane_cards, timestamps
+from conversations.rendering import event_rows, lane_cards, lane_words, timestamps
 from conversations.rendering.event_renderer import RepeatWatch
 from conversations.rendering.event_rows import ParsedEvent
 from conversations.rendering.participant_marks import mark_for
@@ -107,7 +107,7 @@ def _words_of(read: ParsedEvent) -> tuple[str, str, str]:
     lane = event_type.lane if event_type else None
     if lane is None:
         return _line(kind), "", ""
-    return _line(lane.verb), event_rows.lane_text(read, lane), ""
+    return _line(lane_words.verb(read, lane)), lane_words.text(read, lane), ""
 
 
 def _step(read: ParsedEvent) -> tuple[str, str, str]:

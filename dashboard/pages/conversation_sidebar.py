@@ -85,7 +85,7 @@ def _spent(conversation: Conversation) -> dict[str, Any]:
 
 def _timeline(conversation: Conversation, runs: Sequence[Run]) -> list[run_timeline.TimelineRun]:
     events = run_history.events_of_runs(conversation.id, conversation.key, runs)
-    return run_timeline.lines([(run.id, run.agent, run.status) for run in runs], events)
+    return run_timeline.lines([(run.id, run.kind, run.agent, run.status) for run in runs], events)
 
 
 def event_facts(conversation: Conversation, seq: int, who: Who) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def stage(name, agent="", parent=None):
 
 
 def drawn(events, status="done"):
-    (line,) = run_timeline.lines([("r", "Dialogue", status)], events)
+    (line,) = run_timeline.lines([("r", "agent", "Dialogue", status)], events)
     return line
 
 

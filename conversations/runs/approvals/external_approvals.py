@@ -2,8 +2,9 @@
 nobody waits for the decision anymore (laws E, I).
 
 The call is one that the record observes. A run of kind `external` represents the waiting agent: it is never claimed,
-and ends with the decision. Waiting clients renew its lease; without a lease a request can no longer be decided. Called
-by the raw endpoints that such agents use, and periodically by the server.
+and ends with the decision, or as cancelled if the request is withdrawn. Waiting clients renew its lease; without a
+lease a request can no longer be decided. Called by the raw endpoints that such agents use, and periodically by the
+server.
 """
 
 import hashlib
@@ -251,7 +252,7 @@ def _withdraw(approval: str, reason: str) -> bool:
         run = Run.objects.get(id=row.run)
         fields: Body = {"run_id": run.id, "agent": run.agent}
         about: Body = {"approval_id": row.id, "tool_call": row.tool_call, "reason": reason}
-        over: Body = {"event": "run.done", "run_kind": EXTERNAL}
+        over: Body = {"event": "run.cancelled", "run_kind": EXTERNAL, "reason": reason}
         bodies: list[Body] = [{"event": "approval.cancelled", **about}, over]
         log.append([_event(conversation.key, {"id": new_id(), **fields, **body}) for body in bodies])
     return True

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from conversations.core.micros import DAY
 from conversations.models import Approval, Run
+from conversations.models.run import EXTERNAL
 
 RECENT = 200  # requests of the last day that are looked at
 MAX_REQUESTS = 10
@@ -30,7 +31,7 @@ def reasons(approvals: Iterable[Approval]) -> dict[str, str]:
     if not settled:
         return {}
     over = Run.objects.filter(id__in={row.run for row in settled}, status__in=ENDS)
-    ends = {id_: (status, reason) for id_, status, reason in over.values_list("id", "status", "reason")}
+    ends = {id_: end for id_, *end in over.values_list("id", "status", "reason", "kind")}
     return {
         row.id: _words(*ends[row.run])
         for row in settled
@@ -38,5 +39,7 @@ def reasons(approvals: Iterable[Approval]) -> dict[str, str]:
     }
 
 
-def _words(status: str, reason: str) -> str:
+def _words(status: str, reason: str, kind: str) -> str:
+    if kind == EXTERNAL:
+        return reason or "its agent no longer waits"
     return f"{ENDS[status]}: {reason}" if status == "incompatible" and reason else ENDS[status]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -101,7 +102,7 @@ def test_a_call_goes_on_where_its_question_was_withdrawn(people):
     assert external_approvals.withdraw([approval.id], "decided elsewhere") == [approval.id]
     log.append([step(status="success", output="ok")])
 
-    assert states() == ("cancelled", "done", "done")
+    assert states() == ("cancelled", "done", "cancelled")
     assert external_approvals.outcome(approval) == external_approvals.ExternalOutcome("")
     with pytest.raises(Conflict):
         decide.decide(people["approver"], approval.id, "approve")
@@ -158,7 +159,7 @@ def test_nobody_decides_for_who_waits_no_more(people):
     assert refused.value.code == "run_over"
     assert states() == ("pending", "waiting", "waiting")
     assert external_approvals.withdraw_abandoned() == [approval.id]
-    assert states() == ("cancelled", "executing", "done")
+    assert states() == ("cancelled", "executing", "cancelled")
 
 
 def test_who_waits_keeps_its_question_open(people):
@@ -301,6 +302,22 @@ def test_a_transcript_draws_the_question_in_the_block_of_its_call(people):
 
     assert page.count(f'data-key="{approval.id}"') == 1
     assert page.count(f'data-group="call:{approval.tool_call}"') == 1
+
+
+def test_a_withdrawn_request_is_said_to_be_withdrawn_everywhere(people):
+    approval = ask()
+    external_approvals.withdraw([approval.id], "decided where the agent runs")
+    browser = client_of(people["approver"])
+
+    pages = {view: browser.get(f"/conversations/s/?view={view}").content.decode() for view in ("", "lanes", "timeline")}
+    listed = browser.get("/approvals/?status=cancelled").content.decode()
+
+    assert "no longer waits" in pages[""]
+    assert ">withdrawn<" in pages[""]  # its run, in the panel
+    assert "was stopped" not in pages[""] + pages["lanes"]
+    assert re.search(r'data-state="rejected"[^\0]*approval request', pages["timeline"])
+    assert "withdrawn; decided where the agent runs" in listed
+    assert not any("run finished" in page or ">done<" in page for page in (*pages.values(), listed))
 
 
 def test_a_page_of_large_requests_ends_early_and_the_next_ones_have_the_rest(people, monkeypatch):

@@ -1,0 +1,20 @@
+"""What an event's card in the lanes says. The outline and text exports say the same."""
+
+from conversations.events.event_type import Lane
+from conversations.models.run import EXTERNAL
+from conversations.rendering.event_rows import ParsedEvent, line
+
+
+def is_withdrawal(read: ParsedEvent) -> bool:
+    """Return whether an external agent's request was withdrawn: the run that stood for it ended."""
+    return (read.event.kind, read.body.get("run_kind")) == ("run.cancelled", EXTERNAL) and read.event.run is not None
+
+
+def verb(read: ParsedEvent, lane: Lane) -> str:
+    """Return what happened."""
+    return "no longer waits" if is_withdrawal(read) else lane.verb
+
+
+def text(read: ParsedEvent, lane: Lane) -> str:
+    """Return the text that is shown of an event: the lane's field, else what was said."""
+    return line(read.body.get(lane.field)) if lane.field else read.payload.words
