@@ -220,7 +220,7 @@ class _RunReader:
         if self._open is not None:
             self._open.last_seq = event.seq
         if kind in ("run.queued", "run.resumed"):
-            self._begin("queue", event, "", "waiting for a worker")
+            self._begin("queue", event, "", "" if body.get("run_kind") == EXTERNAL else "waiting for a worker")
         elif kind == "run.started":
             self._begin("agent", event, self._agent or line(body.get("agent")))
         elif kind == "agent.handoff":

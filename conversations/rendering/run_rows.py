@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from conversations.core import hidden_characters
+from conversations.core import hidden_characters, principals
+from conversations.models.run import EXTERNAL
 from conversations.rendering import event_rows, lane_words, message_body, offered_tools, richtext, timestamps
 from conversations.rendering.event_rows import ParsedEvent, Repeat, view
 
@@ -86,6 +87,8 @@ def run_queued(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     text = "queued to retry" if is_again else "queued to answer"
     link = seq if type(seq) is int and seq > 0 else 0
     text = "queued a replay, requested at" if read.body.get("run_kind") == "replay" else text
+    if event_rows.line(body.get("run_kind")) == EXTERNAL:
+        return _line(read, RunLine("s-queued", "waits for a decision about", link=link))
     return _line(read, RunLine("s-queued", text if link else "queued a run", link=link), "steps" if is_again else "")
 
 
@@ -107,7 +110,14 @@ def run_waiting(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     reason = event_rows.line(read.body.get("reason"))
     if reason == "server":
         return _away(read)
-    return _line(read, RunLine("s-paused", _WAITS.get(reason, "waiting"), facts=("no worker occupied",)))
+    return _line(read, RunLine("s-paused", _WAITS.get(reason, "waiting"), facts=(_waiter(read),)))
+
+
+def _waiter(read: ParsedEvent) -> str:
+    """Return what is true of whoever waits: a run of ours leaves its worker, an external agent waits by itself."""
+    if read.event.run is None or read.event.principal == str(principals.SYSTEM):  # which writes for external agents
+        return "its own program waits"
+    return "no worker occupied"
 
 
 def _away(read: ParsedEvent) -> Markup:

@@ -132,7 +132,7 @@ class _Reader:
     def _read(self, event: Stored) -> None:
         body = event_rows.parse_event(event).body
         if event.kind == "run.queued" or event.kind == "run.resumed":
-            self._begin("queue", event, "waiting for a worker")
+            self._begin("queue", event, "" if body.get("run_kind") == EXTERNAL else "waiting for a worker")
         elif event.kind == "run.started":
             self._begin("work", event, "")
         elif event.kind == "agent.handoff":

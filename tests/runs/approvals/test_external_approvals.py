@@ -304,6 +304,17 @@ def test_a_transcript_draws_the_question_in_the_block_of_its_call(people):
     assert page.count(f'data-group="call:{approval.tool_call}"') == 1
 
 
+def test_nothing_is_said_of_a_worker_while_it_waits(people):
+    ask()
+    browser = client_of(people["approver"])
+
+    pages = [browser.get(f"/conversations/s/?view={view}").content.decode() for view in ("", "lanes", "timeline")]
+
+    assert not any("worker" in page.partition("<main")[2] for page in pages)
+    assert "its own program waits" in pages[0]
+    assert "queued to answer" not in pages[0]
+
+
 def test_a_withdrawn_request_is_said_to_be_withdrawn_everywhere(people):
     approval = ask()
     external_approvals.withdraw([approval.id], "decided where the agent runs")
