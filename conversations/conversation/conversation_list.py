@@ -14,6 +14,7 @@ from typing import Any
 from conversations.access import permissions
 from conversations.conversation import attention, group_trends, list_query, row_people, spending
 from conversations.conversation.conversation_row import GROUPS, RUN_STATES, ConversationRow, drawn
+from conversations.conversation.external_handling import external, may_be_external
 from conversations.conversation.list_query import ListFilters
 from conversations.core import principals
 from conversations.core.errors import NotFound
@@ -221,6 +222,9 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
         alarms=alarms,
     )
     costs = spending.costs_of(ids)
+    places = [_COLUMNS.index(name) for name in ("id", "opened_by", "handler")]
+    candidates = [id_ for id_, *about in map(itemgetter(*places), fetched) if may_be_external(*about)]
+    elsewhere = external({id_: [name for name, kind in named.get(id_, ()) if kind == "agent"] for id_ in candidates})
     return [
         ConversationRow(
             **(columns := dict(zip(_COLUMNS, values, strict=True))),
@@ -229,6 +233,7 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
             run=runs.get(values[0], ""),
             alarm=_alarm(alarms.get(values[0])),
             need=needs.get(values[0]),
+            is_external=values[0] in elsewhere,
             cost=costs[values[0]].words if values[0] in costs else "",
         )
         for values in fetched

@@ -67,6 +67,7 @@ class ConversationRow:
     run: str = ""  # waiting, running, queued or failed: what its newest runs come to
     alarm: str = ""  # why its run looks stuck
     need: Attention | None = None  # why it needs a person
+    is_external: bool = False  # agents of another program handle it
     cost: str = ""  # in words; empty where no model was asked that costs anything
 
     @property

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from conversations.access import permissions
 from conversations.access.permissions import Who
-from conversations.conversation import spending
+from conversations.conversation import external_handling, spending
 from conversations.conversation.annotate import NEVER_ANNOTATED
 from conversations.core.errors import NotFound
 from conversations.core.hidden_characters import spelled_out
@@ -52,11 +52,19 @@ def panel_context(conversation: Conversation) -> dict[str, Any]:
         "name": name_of(conversation),
         "key": spelled_out(conversation.key),
         "handler": mark_for(conversation.handler) if conversation.handler else None,
+        "is_external": _is_external(conversation),
         "voices": [mark_for(name) for name in names[: VOICES + 1]],
         "most_voices": VOICES,
         **_forks(conversation),
         "opened_at": to_datetime(opened) if opened else None,
     }
+
+
+def _is_external(conversation: Conversation) -> bool:
+    if not external_handling.may_be_external(conversation.opened_by, conversation.handler):
+        return False
+    agents = Participant.objects.filter(conversation=conversation, kind="agent").values_list("name", flat=True)
+    return bool(external_handling.external({conversation.pk: list(agents)}))
 
 
 def _forks(conversation: Conversation) -> dict[str, Any]:
