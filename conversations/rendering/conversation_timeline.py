@@ -14,41 +14,16 @@ from conversations.events import payload, registry
 from conversations.events.log.records import Stored
 from conversations.events.log.timeline_reads import CallTimes, RunTimes, TimelineEvents
 from conversations.models.run import EXTERNAL
+from conversations.rendering import timeline_external
 from conversations.rendering.event_rows import line
+from conversations.rendering.timeline_rows import STATES, TimelineRow, call_row
 from conversations.rendering.timeline_scale import TimelineScale, scale_of
 
 ENDS = registry.run_ends()
 DEPTHS = 5  # that are indented; what is deeper stands at the last
 QUEUE_US = 1_000_000  # a shorter time in the queue has no row
-STATES = {"done": "done", "failed": "failed", "incompatible": "failed", "cancelled": "rejected", "waiting": "waiting"}
-STATES |= {
-    "delivered": "done",
-    "interrupted": "unknown",
-    "running": "running",
-    "queued": "queued",
-    "executing": "running",
-}
-STATES |= {"timeout": "failed", "unknown": "unknown", "called": "running"} | dict.fromkeys(
-    ("rejected", "blocked"), "rejected"
-)
 BAD = ("failed", "unknown")
 KINDS = {"replay": "replay", EXTERNAL: "approval request"}  # of a run; one of ours is a run
-
-
-class TimelineRow(NamedTuple):
-    """One row: what it is, whose, start and end (µs UTC; None: ongoing), its first and last event, and the times within
-    it when a model worked."""
-
-    kind: str  # run, agent, call, wait, queue or message
-    depth: int
-    name: str  # of an agent or sender (as on the wire), or of a tool
-    words: str
-    start: int
-    end: int | None
-    seq: int
-    last_seq: int
-    state: str = ""
-    turns: tuple[tuple[int, int], ...] = ()
 
 
 class TimelineTotals(NamedTuple):
@@ -87,16 +62,22 @@ def layout(read: TimelineEvents, *, failures: bool = False, upto: int = 0) -> Ti
     calls = _Calls(read.calls)
     by_run: dict[str, list[tuple[Stored, Mapping[str, Any]]]] = {}
     rows: list[list[TimelineRow]] = []
+    steps, turns = [], []  # of runs of external programs
     for event in read.events:
         body = payload.fields_of(event.body)
         if event.run and event.kind != "message":
             by_run.setdefault(event.run, []).append((event, body))
         elif event.kind == "message":
             rows.append([_message(event, body)])
+        elif timeline_external.is_step(event, body):
+            steps.append((event, body))
+        elif event.kind == "model.call":
+            turns.append((event, body))
     runs = {run.id: run for run in read.runs}
     for run, events in by_run.items():
         rows.append(_RunReader(runs.get(run), calls.of_run(run)).rows(events))
-    rows += [[_call(call, 0)] for call in calls.take_rest(by_run)]
+    external, rest = timeline_external.rows(steps, turns, calls.take_rest(by_run))
+    rows += external + [[call_row(call, 0)] for call in rest]
     rows.sort(key=lambda block: (block[0].seq, block[0].start))
     flat = [row for block in rows for row in (_with_failures(block) if failures else block)]
     everything = [row for block in rows for row in block]
@@ -112,13 +93,6 @@ def _message(event: Stored, body: Mapping[str, Any]) -> TimelineRow:
     return TimelineRow(
         "message", 0, sender or "system", " ".join(text.split()), event.at, event.at, event.seq, event.seq
     )
-
-
-def _call(call: CallTimes, depth: int) -> TimelineRow:
-    last = call.finished_seq or call.called_seq
-    words = "" if call.run else f"called by {call.agent}" if call.agent else ""
-    span = (call.began_at, call.ended_at, call.called_seq, last)
-    return TimelineRow("call", depth, call.name, words, *span, STATES.get(call.status, ""))
 
 
 def _with_failures(block: Sequence[TimelineRow]) -> list[TimelineRow]:
@@ -303,7 +277,7 @@ class _RunReader:
             left = left[len(mine) :]
             yield from self._calls_within(mine, held.inner, 2)
         for call in left:
-            yield _call(call, 1)
+            yield call_row(call, 1)
 
     def _take_waiting(self) -> list[CallTimes]:
         """Return the calls that the run waits for now: the row of its wait stands for them, from the first one on."""
@@ -328,11 +302,11 @@ class _RunReader:
             else:
                 nested.setdefault(around.id, []).append(call)
         for call in outer:
-            yield _call(call, depth)
+            yield call_row(call, depth)
             for within in by_parent.pop(call.id, []):
                 yield self._row_of(within, depth + 1)
             for inner_call in nested.get(call.id, []):
-                yield _call(inner_call, depth + 2)
+                yield call_row(inner_call, depth + 2)
         for left in by_parent.values():
             for within in left:
                 yield self._row_of(within, depth)

@@ -16,6 +16,7 @@ from conversations.events.log.run_history import KINDS
 from conversations.events.log.sql import marks
 from conversations.models import Approval, Event, Run, ToolCall
 
+_KINDS = (*KINDS, "model.call")
 NEWEST = 10_000  # events looked at; what was before has no rows
 _STATUS = {
     "queued": "queued",
@@ -111,24 +112,29 @@ def read(conversation: int, key: str, head: int) -> TimelineEvents:
 def _original_times(
     conversation: int, head: int, events: Sequence[Stored], calls: Sequence[CallTimes]
 ) -> dict[int, int]:
-    """Return when the imported ones of these events, of the calls' and of the last first happened, by seq (µs UTC)."""
-    shown = [head, *(seq for call in calls for seq in (call.called_seq, call.finished_seq) if seq)]
-    imported = Event.objects.filter(conversation_id=conversation, principal__startswith=principals.IMPORTED)
-    if not imported.filter(seq__in=[*shown[:2], *(event.seq for event in events[:1])]).exists():
-        return {}
-    source = "FROM conversations_event WHERE conversation_id=%s AND seq IN ({}) AND principal LIKE %s"
-    bodies = [(event.seq, event.body) for event in events if principals.is_imported(event.principal)]
-    with connection.cursor() as cursor:
+    """Return when those of these events, of the calls' and of the last first happened that were imported or are told of
+    spans, by seq (µs UTC)."""
+    shown = [head, *(seq for call in calls if not call.run for seq in (call.called_seq, call.finished_seq) if seq)]
+    times = {event.seq: _first_at(event.principal, event.body) for event in events if not event.run}
+    if any(times.values()) or any(_times_of(conversation, [*shown[:3], *shown[-2:]]).values()):
         for at in range(0, len(shown), bounded_reads.PAGE):
-            seqs = shown[at : at + bounded_reads.PAGE]
-            values = [conversation, *seqs, f"{principals.IMPORTED}%"]
-            bodies += bounded_reads.rows(cursor, "seq,body", source.format(marks(len(seqs))), values, order="seq")
-    times = ((seq, original_times.of_imported(payload.fields_of(body))) for seq, body in bodies)
-    return {seq: first for seq, first in times if first is not None}
+            times |= _times_of(conversation, shown[at : at + bounded_reads.PAGE])
+    return {seq: first for seq, first in times.items() if first is not None}
+
+
+def _times_of(conversation: int, seqs: Sequence[int]) -> dict[int, int | None]:
+    source = f"FROM conversations_event WHERE conversation_id=%s AND seq IN ({marks(len(seqs))}) AND run IS NULL"
+    with connection.cursor() as cursor:
+        rows = bounded_reads.rows(cursor, "seq,principal,body", source, [conversation, *seqs], order="seq")
+    return {seq: _first_at(principal, body) for seq, principal, body in rows}
+
+
+def _first_at(principal: str, body: str) -> int | None:
+    return None if principals.is_ours(principal) else original_times.of_event(principal, payload.fields_of(body))
 
 
 def _call_at_first(call: CallTimes, times: Mapping[int, int]) -> CallTimes:
-    """Return a call with the times at which its imported events first happened."""
+    """Return a call with the times at which its events first happened."""
     finished = times.get(call.finished_seq or 0, call.finished_at)
     return call._replace(started_at=times.get(call.called_seq, call.started_at), finished_at=finished)
 
@@ -155,9 +161,9 @@ def _run_then(run: RunTimes, ended: int | None, head: int, statuses: Mapping[str
 def _events(conversation: int, key: str, least: int, head: int) -> tuple[int, list[Stored]]:
     source = (
         "FROM conversations_event WHERE conversation_id=%s AND seq>=%s AND seq<=%s AND NOT kind='token'"
-        f" AND (kind='message' OR kind IN ({marks(len(KINDS))}) OR kind LIKE %s)"
+        f" AND (kind='message' OR kind IN ({marks(len(_KINDS))}) OR kind LIKE %s)"
     )
-    values = [conversation, least, head, *KINDS, "%.stage"]
+    values = [conversation, least, head, *_KINDS, "%.stage"]
     with connection.cursor() as cursor:
         rows = bounded_reads.rows(cursor, COLUMNS, source, values, order="seq DESC", limit=NEWEST)
     events = [Stored(key, *row) for row in reversed(rows)]

@@ -1,0 +1,114 @@
+"""The timeline of external programs: a row for each run, at the times of its spans, with its calls within."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from conversations.access.authentication import Caller
+from conversations.asgi import telemetry
+from conversations.core import principals
+from conversations.core.micros import to_micros
+from conversations.events import log, payload
+from conversations.events.log import timeline_reads
+from conversations.models import Conversation
+from conversations.rendering import conversation_timeline
+from conversations.rendering.timeline_rows import TimelineRow
+from conversations.telemetry import intake, otlp_protobuf
+from tests.support.otlp import NOW, span, traces
+from tests.telemetry.test_genai import weather
+
+pytestmark = pytest.mark.django_db
+
+COLLECTOR = Caller(principals.token_principal("collector"), frozenset({"telemetry"}))
+PROGRAM = principals.token_principal("program")
+
+
+def rows(key: str = "c") -> list[TimelineRow]:
+    conversation = Conversation.objects.get(key=key)
+    return conversation_timeline.layout(timeline_reads.read(conversation.pk, key, conversation.head_seq)).rows
+
+
+def tell(*bodies: dict[str, object], by: principals.Principal = PROGRAM) -> None:
+    """Record what a program says."""
+    events = []
+    for number, body in enumerate(bodies):
+        text = json.dumps({"conversation_id": "c", "id": str(number), **body})
+        events.append(log.from_bus("stream:c", str(number), text, payload.parse(text.encode()), by))
+    log.append(events)
+
+
+def send(*spans: object) -> None:
+    """Record spans."""
+    read = intake.of_spans(otlp_protobuf.traces(traces(*spans)).spans, intake.Memory())
+    events, _, _ = telemetry._events_of(read, COLLECTOR)
+    log.append(events)
+
+
+def test_spans_are_drawn_at_their_own_times_within_their_run() -> None:
+    agent = {"gen_ai.conversation.id": "c", "gen_ai.agent.name": "Coder"}
+    run = span("run", agent | {"gen_ai.operation.name": "invoke_agent"}, number=1, start=0, took=60)
+    tool = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "bash",
+        "gen_ai.tool.call.id": "call-0123456789",
+    }
+    send(run, span("tool", agent | tool, number=2, parent=1, start=10, took=20))
+
+    began = NOW // 1000
+    drawn = [
+        (row.kind, row.depth, row.name, (row.start - began) / 1e6, ((row.end or 0) - began) / 1e6) for row in rows()
+    ]
+
+    assert drawn == [("run", 0, "agent:Coder", 0, 60), ("agent", 1, "agent:Coder", 0, 60), ("call", 2, "bash", 10, 30)]
+
+
+def test_a_real_trace_has_its_run_with_calls_and_turns() -> None:
+    send(*weather("c"))
+
+    run, agent = (next(row for row in rows() if row.kind == kind) for kind in ("run", "agent"))
+
+    assert (run.words, run.state, len(agent.turns)) == ("external run", "done", 2)
+    assert [row.depth for row in rows() if row.kind == "call"] == [2]
+
+
+@pytest.mark.parametrize(
+    ("end", "state", "is_over"),
+    [("run.done", "done", 1), ("run.failed", "failed", 1), ("run.waiting", "waiting", 0), (None, "running", 0)],
+)  # fmt: skip
+def test_a_watched_run_is_drawn_as_it_ended(end, state, is_over) -> None:
+    begun: dict[str, object] = {"event": "run.started", "agent": "Coder", "run_id": "r"}
+    tell(begun, *([{"event": end, "agent": "Coder", "run_id": "r"}] if end else []))
+
+    (run, _) = rows()
+
+    assert (run.name, run.state, run.end is not None) == ("agent:Coder", state, bool(is_over))
+
+
+def test_calls_after_a_handoff_are_within_the_run() -> None:
+    step: dict[str, object] = {"event": "tool_step", "agent": "Helper", "name": "bash", "tool_call_id": "t"}
+    tell(
+        {"event": "run.started", "agent": "Coder", "run_id": "r"},
+        {"event": "agent.handoff", "agent": "Coder", "from_agent": "Coder", "to_agent": "Helper", "run_id": "r"},
+        step | {"status": "start"}, step | {"status": "success"},
+        {"event": "run.done", "agent": "Coder", "run_id": "r"},
+    )  # fmt: skip
+
+    assert [(row.kind, row.depth) for row in rows()] == [("run", 0), ("agent", 1), ("call", 2)]
+
+
+def test_an_imported_run_without_an_end_is_over() -> None:
+    at = datetime(2025, 11, 20, tzinfo=UTC)
+    began = {"event": "run.started", "agent": "Coder", "run_id": "r", "created_at": at.isoformat()}
+    tell(began, by=principals.import_principal("file"))
+
+    (run, _) = rows()
+
+    assert (run.words, run.state, run.start, run.end) == ("imported run", "unknown", to_micros(at), to_micros(at))
+
+
+def test_a_call_of_another_agent_stays_by_itself() -> None:
+    step: dict[str, object] = {"event": "tool_step", "agent": "Other", "name": "bash", "tool_call_id": "t"}
+    tell({"event": "run.started", "agent": "Coder", "run_id": "r"}, step | {"status": "start"})
+
+    assert [(row.kind, row.depth) for row in rows()] == [("run", 0), ("agent", 1), ("call", 0)]
