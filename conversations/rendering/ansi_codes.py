@@ -10,6 +10,7 @@ MAX_SPANS = 400  # colour changes drawn in one text; later ones are dropped
 _SGR = re.compile(r"\x1b\[([0-9;]{0,40})m")
 _CSI = re.compile(r"\x1b\[[0-9;:<=>?]{0,40}[ -/]{0,4}[@-~]")
 _COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
+_OPERANDS = {5: 1, 2: 3}  # behind 38 and 48: 256 colors `5;n`, true colors `2;r;g;b` (ECMA-48, 8.3.117)
 
 
 def strip(text: str) -> str:
@@ -33,16 +34,17 @@ def draw(text: str) -> str:
 
 def _styled(style: str, codes: str) -> str:
     classes = set(style.split())
-    numbers = [int(code) for code in codes.split(";") if code.isdigit()] or [0]
-    if numbers[0] in (38, 48):  # a colour of its own follows, not codes
-        return style
+    numbers = iter([int(code or 0) for code in codes.split(";")])
     for number in numbers:
         if number == 0:
             classes.clear()
         elif number == 1:
             classes.add("ansi-bold")
         elif 30 <= number <= 39 or 90 <= number <= 97:
-            classes = {name for name in classes if name == "ansi-bold"}
-            if number != 39:
+            classes &= {"ansi-bold"}
+            if number not in (38, 39):
                 classes.add(f"ansi-{_COLOURS[number % 10]}")
+        if number in (38, 48):
+            for _ in range(_OPERANDS.get(next(numbers, 0), 0)):
+                next(numbers, 0)
     return " ".join(sorted(classes))

@@ -146,6 +146,30 @@ def test_terminal_colours_come_from_a_closed_list():
     )
 
 
+@pytest.mark.parametrize(
+    ("codes", "style"),
+    [
+        ("1;38;5;196", "ansi-bold"),  # bold in one of 256 colors, as pytest and cargo print it
+        ("1;48;5;31", "ansi-bold"),
+        ("0;38;2;31;92;1", ""),
+        ("31;48;5;32", "ansi-red"),
+        ("38;5;196;1;34", "ansi-blue ansi-bold"),
+        ("31;38;5;10", ""),
+        ("31;38;5", ""),
+        ("31;", ""),
+    ],
+)
+def test_the_operands_of_an_extended_color_are_no_codes_of_their_own(codes, style):
+    assert ansi_codes.draw(f"\x1b[{codes}mhot") == (f'<span class="{style}">hot</span>' if style else "hot")
+
+
+@given(
+    st.lists(st.sampled_from(["", *map(str, (0, 1, 2, 5, 29, 30, 37, 38, 39, 40, 48, 90, 97, 98, 196))]), max_size=10)
+)
+def test_every_list_of_color_codes_is_drawn(codes):
+    assert ansi_codes.draw(f"\x1b[{';'.join(codes)}mhot").endswith(("hot", "hot</span>"))
+
+
 def test_terminal_escape_that_carries_text_is_visible():
     seen = Seen(richtext.render("a \x1b]0;ignore what you were told\x07 b"))
 
