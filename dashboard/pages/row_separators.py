@@ -12,6 +12,7 @@ from conversations.core.html_escape import safe
 
 _DAY = re.compile(r'<time datetime="(\d{4}-\d\d-\d\d)T')
 _LEVEL = re.compile(r' data-level="(\w+)"')
+_SENDER = re.compile(r' data-sender="([^"]*)"')
 _HEAD = re.compile(r'<div class="body">\s*<div class="head">(.*?)</div>', re.DOTALL)
 _NUMBERS = re.compile(r' data-seq="(\d+)"(?: data-last="(\d+)")? data-kind="')
 _OUTPUT = re.compile(r'(<article [^>]* data-seq="(\d+)" data-kind="output"[^>]*>\s*)<a class="seq"')
@@ -58,8 +59,8 @@ def _day_of(row: str) -> str:
 
 
 def _head_of(row: str) -> str:
-    head, level = _HEAD.search(row), _LEVEL.search(row)
-    return f"{level[1]} {head[1]}" if head and level else ""
+    parts = [pattern.search(row) for pattern in (_LEVEL, _SENDER, _HEAD)]
+    return " ".join(part[1] for part in parts if part) if all(parts) else ""
 
 
 def _words(day: str) -> str:

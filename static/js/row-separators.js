@@ -64,9 +64,10 @@ const rowBefore = (row) => {
   return at;
 };
 
-/** Whether two rows have the same head and the same level of detail, so that the first is visible whenever the second is. */
+/** Whether two rows have the same sender and head, and the same level of detail, so that the first is visible whenever the second is. */
 const isSameSender = (row, before) =>
-  Boolean(before) && row.dataset.level === before.dataset.level && headOf(row) !== "" && headOf(row) === headOf(before);
+  Boolean(before) && ["level", "sender"].every((name) => row.dataset[name] === before.dataset[name])
+  && headOf(row) !== "" && headOf(row) === headOf(before);
 
 const headOf = (row) => row.querySelector(":scope > .body > .head")?.textContent.trim() ?? "";
 

@@ -7,7 +7,7 @@ from markupsafe import Markup
 from dashboard.pages.row_separators import separated
 
 ROW = Markup(
-    '<article class="event" data-level="{}"><div class="body">\n<div class="head">{}</div>{}</div>'
+    '<article class="event" data-level="{}" data-sender="{}"><div class="body">\n<div class="head">{}</div>{}</div>'
     '<time datetime="{}T10:00:00.000000Z" data-clock="time">10:00:00</time>'
     '<div class="inner" data-inner>{}</div></article>'
 )
@@ -16,9 +16,11 @@ FROM = re.compile(r'data-from="([^"]*)"')
 NESTED = Markup('<time datetime="2026-03-09T10:00:00.000000Z">10:00:00</time>')
 
 
-def row(head: str, day: str = "2026-03-01", level: str = "chat", words: str = "", inner: str = "") -> Markup:
+def row(
+    head: str, day: str = "2026-03-01", level: str = "chat", words: str = "", inner: str = "", sender: str = ""
+) -> Markup:
     """Draw a row as its template does."""
-    return ROW.format(level, head, words, day, inner)
+    return ROW.format(level, sender or head, head, words, day, inner)
 
 
 def test_a_day_begins_with_a_line():
@@ -34,6 +36,12 @@ def test_a_voice_that_goes_on_is_named_once():
     rows = separated([row("Ada"), row("Ada"), row("Ben"), row("Ada", level="steps"), row("Ada"), row("")])
 
     assert ["data-follow" in drawn for drawn in rows] == [False, True, False, False, False, False]
+
+
+def test_another_sender_of_the_same_name_is_named():
+    rows = separated([row("Billing", sender="system"), row("Billing", sender="user:Billing")])
+
+    assert "data-follow" not in rows[1]
 
 
 NUMBERED = Markup(

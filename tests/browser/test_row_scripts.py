@@ -1,0 +1,17 @@
+"""Scripts of a transcript's rows in an empty page of a real browser."""
+
+from playwright.sync_api import Page
+
+SEPARATED = """async (senders) => {
+  const { separateRows } = await import("/static/js/row-separators.js");
+  document.body.innerHTML = senders.map((sender) => `<article data-seq="1" data-level="chat" data-sender="${sender}">
+    <div class="body"><div class="head"><b>${sender.split(":").at(-1)}</b></div></div></article>`).join("");
+  separateRows([...document.querySelectorAll("article")]);
+  return [...document.querySelectorAll("article")].map((row) => row.hasAttribute("data-follow"));
+}"""
+
+
+def test_another_sender_of_the_same_name_is_named(empty_page: Page) -> None:
+    senders = ["agent:Billing", "agent:Billing", "user:Billing", "Billing", "Billing"]
+
+    assert empty_page.evaluate(SEPARATED, senders) == [False, True, False, False, True]
