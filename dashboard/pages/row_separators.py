@@ -17,6 +17,7 @@ _HEAD = re.compile(r'<div class="body">\s*<div class="head">(.*?)</div>', re.DOT
 _NUMBERS = re.compile(r' data-seq="(\d+)"(?: data-last="(\d+)")? data-kind="')
 _OUTPUT = re.compile(r'(<article [^>]* data-seq="(\d+)" data-kind="output"[^>]*>\s*)<a class="seq"')
 _PARTS = Markup('<a data-from="{}–" title="Event {}; its parts are among events {} to {}" class="seq"')
+_INNER = '<div class="inner" data-inner>'
 _START = Markup('<article class="event"')
 _FOLLOWS = Markup('<article data-follow class="event"')
 _NEW_DAY = Markup('<div class="day">{}</div>\n{}')
@@ -33,7 +34,7 @@ def separated(rows: Iterable[Markup]) -> list[Markup]:
 def _separated(rows: Iterable[Markup], numbers: Sequence[int]) -> Iterator[Markup]:
     day = head = ""
     for row in rows:
-        own = row.partition("data-inner")[0]  # without the rows that stand in it
+        own = row.partition(_INNER)[0]  # without the rows that stand in it
         before, (day, head) = (day, head), (_day_of(own), _head_of(own))
         numbered = safe(_OUTPUT.sub(lambda tag: _numbered(tag, numbers), row))
         if day and day != before[0]:

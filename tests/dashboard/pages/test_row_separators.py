@@ -79,7 +79,7 @@ def test_of_the_first_row_nobody_knows_where_its_parts_began():
 
 
 def test_neither_words_nor_rows_within_are_taken_for_the_row_itself():
-    words = Markup.escape('<time datetime="2020-01-01T10:00:00Z"><div class="head">Ada</div>')
+    words = Markup.escape('data-inner <time datetime="2020-01-01T10:00:00Z"><div class="head">Ada</div>')
 
     rows = separated([row("Ada", words=words, inner=NESTED), row("Ada", words=words)])
 
