@@ -224,7 +224,8 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
     costs = spending.costs_of(ids)
     places = [_COLUMNS.index(name) for name in ("id", "opened_by", "handler")]
     candidates = [id_ for id_, *about in map(itemgetter(*places), fetched) if may_be_external(*about)]
-    elsewhere = external({id_: [name for name, kind in named.get(id_, ()) if kind == "agent"] for id_ in candidates})
+    agents = {id_: [name for name in people.named.get(id_, ()) if kind_of(name) == "agent"] for id_ in candidates}
+    externals = external(agents)
     return [
         ConversationRow(
             **(columns := dict(zip(_COLUMNS, values, strict=True))),
@@ -233,7 +234,7 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
             run=runs.get(values[0], ""),
             alarm=_alarm(alarms.get(values[0])),
             need=needs.get(values[0]),
-            is_external=values[0] in elsewhere,
+            is_external=values[0] in externals,
             cost=costs[values[0]].words if values[0] in costs else "",
         )
         for values in fetched

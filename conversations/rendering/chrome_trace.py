@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from conversations.core import hidden_characters
 from conversations.events.log.timeline_reads import TimelineEvents
-from conversations.rendering.conversation_timeline import TimelineLayout, TimelineRow
+from conversations.rendering.conversation_timeline import TimelineLayout
+from conversations.rendering.timeline_rows import TimelineRow
 
 PROCESS = 1
 RUNS = "Runs and waits"

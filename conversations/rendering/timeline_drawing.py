@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from conversations.core import hidden_characters
 from conversations.rendering import timestamps
-from conversations.rendering.conversation_timeline import BAD, DEPTHS, TimelineLayout, TimelineRow
+from conversations.rendering.conversation_timeline import BAD, DEPTHS, TimelineLayout
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
+from conversations.rendering.timeline_rows import TimelineRow
 from conversations.rendering.timeline_scale import WIDTH
 
 MIN_OPEN_WIDTH = WIDTH // 80  # of what is not over

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from conversations.events.log.annotation_reads import RecordedAnnotation
 from conversations.rendering.annotation_marks import Marks, marks_of
-from conversations.rendering.conversation_timeline import TimelineRow
+from conversations.rendering.timeline_rows import TimelineRow
 
 
 def marks_by_row(rows: Sequence[TimelineRow], annotations: Mapping[int, Sequence[RecordedAnnotation]]) -> Marks:
