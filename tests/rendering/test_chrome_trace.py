@@ -10,7 +10,8 @@ from conversations.conversation import conversation_files
 from conversations.events.log.timeline_reads import TimelineEvents
 from conversations.models import Conversation
 from conversations.rendering import chrome_trace
-from conversations.rendering.conversation_timeline import TimelineLayout, TimelineRow, TimelineTotals
+from conversations.rendering.conversation_timeline import TimelineLayout, TimelineTotals
+from conversations.rendering.timeline_rows import TimelineRow
 from conversations.rendering.timeline_scale import scale_of
 from tests.support import large_talks, teamwork
 from tests.support.cast import person
