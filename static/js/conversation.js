@@ -8,6 +8,7 @@ import "./live-transcript.js";
 import "./detail-level.js";
 import "./transcript-menu.js";
 import "./transcript-outline.js";
+import "./transcript-search.js";
 import "./play-head.js";
 import "./event-picker.js";
 import "./open-requests.js";

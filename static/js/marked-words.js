@@ -1,15 +1,17 @@
-/** Highlights the words of a query in the options of the palette, by the CSS highlight `found` (static/css/base.css): the DOM stays as it is. */
+/** Highlights the words of a query in the options of the palette or in a row of a transcript, by the CSS highlight `found` (static/css/base.css): the DOM stays as it is. */
 
-/** @param {Element} root @param {string} query  words separated by spaces */
-export function markWords(root, query) {
+const OPTION = "[role=option] > :is(span:not(.mark), small)";
+
+/** @param {Element} root @param {string} query  words separated by spaces @param {string} [within]  elements whose own texts are highlighted */
+export function markWords(root, query, within = OPTION) {
   const terms = query.toLowerCase().split(/\s+/u).filter(Boolean);
-  if (CSS.highlights) CSS.highlights.set("found", new Highlight(...textsOf(root).flatMap((text) => terms.flatMap((word) => rangesOf(text, word)))));
+  if (CSS.highlights) CSS.highlights.set("found", new Highlight(...textsOf(root, within).flatMap((text) => terms.flatMap((word) => rangesOf(text, word)))));
 }
 
-const textsOf = (root) => {
+const textsOf = (root, within) => {
   const texts = [];
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) if (walker.currentNode.parentElement.matches("[role=option] > :is(span:not(.mark), small)")) texts.push(walker.currentNode);
+  while (walker.nextNode()) if (walker.currentNode.parentElement.matches(within)) texts.push(walker.currentNode);
   return texts;
 };
 
