@@ -9,6 +9,7 @@ from markupsafe import Markup
 from conversations.core import hidden_characters, principals
 from conversations.events import recorded_arguments, registry
 from conversations.events.log.records import LEFT, CallEvents, Stored
+from conversations.events.projections.open_calls import NO_RESULT
 from conversations.events.response_ids import CLIENT_ORIGIN
 from conversations.rendering import (
     approval_block,
@@ -34,10 +35,12 @@ STATES = {  # status of §3.6 → the glyph
     "rejected": "rejected",
     "blocked": "rejected",
     "unknown": "unknown",
+    NO_RESULT: "queued",
     LEFT: "queued",
 }
 WORDS = {
     LEFT: "not finished",
+    NO_RESULT: "no result recorded",
     "called": "called",
     "executing": "running",
     "timeout": "timed out",

@@ -1,15 +1,18 @@
 """An imported call is shown at its original time; the list's order and filters go by the time of recording."""
 
+import importlib
 import json
 import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
 
 from conversations.core import principals
 from conversations.events import log
+from conversations.events.log import timeline_reads
 from conversations.events.payload import parse
-from conversations.models import ToolCall
+from conversations.models import Conversation, ToolCall
 from conversations.tool_calls.listing import export
 from conversations.tool_calls.listing.filters import CallFilters
 from tests.support import toolcalls
@@ -100,6 +103,50 @@ def test_the_calls_around_it_are_drawn_and_listed_at_their_original_times(team, 
 
     assert places == [0.0, 100.0]
     assert (FIRST + timedelta(minutes=5)).isoformat() in html
+
+
+def test_without_a_result_it_is_not_said_to_be_running(team):
+    log.append([_step(1, status="start")])
+    client = client_of(team["viewer"])
+    call = _call("old")
+
+    assert call.status == "no_result"
+    assert "no result recorded" in client.get("/calls/?part=list").content.decode()
+    assert "has no result of this call" in client.get(f"/calls/{call.id}/").content.decode()
+    assert client.get("/api/v1/tool-calls?status=executing").json()["items"] == []
+    assert [item["id"] for item in client.get("/api/v1/tool-calls?status=no_result").json()["items"]] == [call.id]
+    page = client.get("/conversations/old/").content.decode().partition("<main")[2]
+    assert "no result recorded" in page
+    assert ">running<" not in page
+
+
+def test_the_upgrade_finds_the_imported_calls_that_were_left_as_running(team, imported):
+    log.append([_step(5, status="start", tool_call_id="d"), toolcalls.call("today", 2)[0]])
+    ToolCall.objects.filter(finished_seq=None).update(status="executing")
+    migration = importlib.import_module("conversations.migrations.0030_calls_without_result")
+
+    with connection.cursor() as cursor:
+        cursor.execute(migration.UPDATE)
+
+    open_calls = ToolCall.objects.filter(finished_seq=None).values_list("conversation__key", "status")
+    assert set(open_calls) == {("old", "no_result"), ("today", "executing")}
+
+
+def test_a_result_that_is_imported_later_ends_it(team):
+    log.append([_step(1, status="start")])
+
+    log.append([_step(3, status="success", output="done")])
+
+    assert _call("old").status == "done"
+
+
+def test_the_timeline_does_not_draw_it_to_the_end(team):
+    log.append([_step(1, status="start")])
+    conversation = Conversation.objects.get(key="old")
+
+    (call,) = timeline_reads.read(conversation.pk, "old", conversation.head_seq).calls
+
+    assert call.ended_at == call.began_at
 
 
 def test_a_comparison_shows_its_original_time(team, imported):

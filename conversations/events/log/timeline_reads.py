@@ -14,6 +14,7 @@ from conversations.events.log.call_events import COLUMNS
 from conversations.events.log.records import Stored
 from conversations.events.log.run_history import KINDS
 from conversations.events.log.sql import marks
+from conversations.events.projections.open_calls import NO_RESULT
 from conversations.models import Approval, Event, Run, ToolCall
 
 _KINDS = (*KINDS, "model.call")
@@ -50,8 +51,9 @@ class CallTimes(NamedTuple):
 
     @property
     def ended_at(self) -> int | None:
-        """Return when it ended; a call that waits for a decision has not started."""
-        if self.status in ("waiting", "approved"):
+        """Return when it ended; a call that waits for a decision has not started, one without a result ended at a
+        time that is unknown."""
+        if self.status in ("waiting", "approved", NO_RESULT):
             return self.started_at
         if self.duration_ms is not None:
             return self.began_at + int(self.duration_ms * 1000)

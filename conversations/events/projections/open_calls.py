@@ -8,6 +8,8 @@ from typing import TypeVar
 
 import msgspec
 
+NO_RESULT = "no_result"  # the status of an imported call whose result the import does not have
+
 _Kind = tuple[str | None, str | None, str | None]  # run, call id, and the name where there is no call id
 _Key = TypeVar("_Key")
 _Group = OrderedDict[str, "FoldedCall"]  # a plain dict walks past all that were taken from its beginning

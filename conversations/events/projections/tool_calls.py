@@ -2,9 +2,10 @@
 
 import hashlib
 
+from conversations.core import principals
 from conversations.events.payload import ParsedPayload
 from conversations.events.projections import usage
-from conversations.events.projections.open_calls import FoldedCall, OpenCalls
+from conversations.events.projections.open_calls import NO_RESULT, FoldedCall, OpenCalls
 from conversations.events.projections.participants import add_speaker
 from conversations.events.projections.row_changes import ConversationHead, EventFacts, RowChanges
 
@@ -51,7 +52,7 @@ def start_call(changes: RowChanges, head: ConversationHead, event: EventFacts) -
         schema=payload.schema and payload.schema[:64],
         called_seq=head.head_seq,
         finished_seq=None,
-        status="called" if payload.status is None else "executing",
+        status=_status_at_start(event),
         arguments_digest=_digest(payload),
         started_at=event.at,
         duration_ms=None,
@@ -65,6 +66,13 @@ def start_call(changes: RowChanges, head: ConversationHead, event: EventFacts) -
     changes.new_calls[row.id] = row
     changes.open_calls[head.id].add(row)
     return row
+
+
+def _status_at_start(event: EventFacts) -> str:
+    """Return the status of a call that begins: an imported one is over, and has no result until one follows."""
+    if principals.is_imported(event.principal):
+        return NO_RESULT
+    return "called" if event.payload.status is None else "executing"
 
 
 def replay_requested(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:

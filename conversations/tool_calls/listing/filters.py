@@ -13,7 +13,7 @@ from conversations.search import query
 
 STATUSES = (
     *("called", "waiting", "approved", "executing", "done"),
-    *("failed", "timeout", "rejected", "blocked", "unknown"),
+    *("failed", "timeout", "rejected", "blocked", "unknown", "no_result"),
 )
 WHERE = {"": "arguments, output and errors", "around": "also messages around the call"}
 MAX_LENGTH = 401  # characters of a value: a qualified name
