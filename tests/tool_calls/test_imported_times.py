@@ -123,7 +123,7 @@ def test_without_a_result_it_is_not_said_to_be_running(team):
 def test_the_upgrade_finds_the_imported_calls_that_were_left_as_running(team, imported):
     log.append([_step(5, status="start", tool_call_id="d"), toolcalls.call("today", 2)[0]])
     ToolCall.objects.filter(finished_seq=None).update(status="executing")
-    migration = importlib.import_module("conversations.migrations.0030_calls_without_result")
+    migration = importlib.import_module("conversations.migrations.0031_calls_without_result")
 
     with connection.cursor() as cursor:
         cursor.execute(migration.UPDATE)

@@ -10,7 +10,7 @@ AND substr(e.principal,1,7)='import:')"""
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("conversations", "0029_copied_turns"),
+        ("conversations", "0030_asked_by_conversation"),
     ]
 
     operations = [migrations.RunSQL(UPDATE, migrations.RunSQL.noop)]
