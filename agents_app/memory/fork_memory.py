@@ -7,7 +7,7 @@ which is exact to the event, and the same for a history that was imported. It is
 |---|---|
 | message, user_message, response.received | a user's words; an agent's: an answer; the system's: a system message, |
 | | where people or an import say it. What a run answered stands where that run began, as it did in its own memory |
-| output | an answer, unless the message after it repeats it |
+| output | an answer, unless the message after it repeats it, or its run then failed: an output guardrail refused it |
 | tool_step, approval.requested: a call | a function call, under its call id where that occurs once |
 | its end, or a decision that ended it | the function call's output |
 
@@ -40,8 +40,8 @@ KINDS = registry.names_with("remembered")
 PER_ITEM = 4  # events read for each item that is kept: a call has several
 REJECTED = "Tool execution was not approved."
 _REMEMBERED = f"""FROM conversations_event WHERE conversation_id=%s AND seq<=%s
-AND kind<>'token' AND kind IN ({marks(len(KINDS))})"""
-_ANSWER = """SELECT seq FROM conversations_event WHERE conversation_id=%s AND seq>%s AND seq<=%s AND kind<>'token'
+AND NOT kind='token' AND kind IN ({marks(len(KINDS))})"""
+_ANSWER = """SELECT seq FROM conversations_event WHERE conversation_id=%s AND seq>%s AND seq<=%s AND NOT kind='token'
 AND kind='output' AND run=%s ORDER BY seq DESC LIMIT 1"""
 
 Item = dict[str, Any]
@@ -146,6 +146,7 @@ class _Memory:
         self._used: set[str] = set()  # call ids
         self._answered: set[str] = set()
         self._edited: dict[str, str] = {}  # by call id: the arguments that a person wrote before it ran
+        self._final: dict[str, Item] = {}  # by run: its answer
         self._last: dict[int, str] = {}  # the output right before, by its seq
         self._spoken = SpokenMessages()
         self._at: dict[int, Item] = {}  # what was said, by its seq
@@ -166,6 +167,10 @@ class _Memory:
             case "output":
                 self._last = {step.seq: mark_output(step.payload.speaker, step.payload.words)}
                 self._say("assistant", step.payload.words, str(step.body.get("phase") or ""))
+                if step.run and step.body.get("final") is True and len(self._items) > count:
+                    self._final[step.run] = self._items[-1]
+            case "run.failed":
+                self._refuse(self._final.pop(step.run or "", None))
             case "response.received":
                 self._say("user", words_of(step.body.get("input")))
             case "user_message" if is_echo:
@@ -194,6 +199,9 @@ class _Memory:
         elif (item := self._at.get(seq := step.body.get("input_seq", 0))) is not None:
             self._items = [other for other in self._items if other is not item]
             self._waiting_inputs[step.run] = seq, item
+
+    def _refuse(self, answer: Item | None) -> None:
+        self._items = [item for item in self._items if item is not answer]
 
     def _say(self, role: str, text: str, phase: str = "") -> None:
         if not text:

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from agents import Agent, RunContextWrapper, function_tool
+from agents import Agent, GuardrailFunctionOutput, OutputGuardrail, RunContextWrapper, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
 from pydantic import BaseModel
 
@@ -242,6 +242,26 @@ def test_a_forks_first_run_that_fails_keeps_the_context_for_what_comes_next():
         "conversation_id": made.conversation,
         "count": 2,
     }
+
+
+def test_an_answer_that_an_output_guardrail_stopped_is_not_remembered():
+    def refuse(context, agent, output):
+        return GuardrailFunctionOutput(output_info=None, tripwire_triggered="secret" in output)
+
+    model = ScriptedModel([[assistant_message(words)] for words in ("The secret is 7.", "Sorry.", "Again.")])
+    clerk = Agent(name="Clerk", model=model, output_guardrails=[OutputGuardrail(refuse)])
+    with working(Team(name="test", agents=[clerk], entry=["Clerk"])):
+        send_message("Tell me.")
+        assert ended_runs(1)[-1].status == "failed"
+        send_message("And now?")
+        ended_runs(2)
+        made = fork.fork(cast()["operator"], "c", Conversation.objects.get().head_seq)
+
+    assert [body["text"] for body in event_bodies("output")] == ["The secret is 7.", "Sorry."]
+    spoken = [item for item in remembered(made.conversation) if item.get("role") == "assistant"]
+    assert [item["content"][0]["text"] for item in spoken] == ["Sorry."]
+    stored = SessionItem.objects.filter(conversation="c").values_list("payload", flat=True)
+    assert [item for item in stored if "secret" in item] == []
 
 
 def test_a_call_of_a_forks_failed_run_is_replayed_with_the_context_of_the_fork():

@@ -45,6 +45,9 @@ def _plan(sql):
 
 
 def test_no_query_says_it_in_other_words():
-    root = Path(reads.__file__).parents[2]
+    root = Path(reads.__file__).parents[3]
+    files = [
+        path for package in ("agents_app", "conversations", "dashboard") for path in (root / package).rglob("*.py")
+    ]
 
-    assert [str(path) for path in root.rglob("*.py") if OTHER_WORDING.search(path.read_text())] == []
+    assert [str(path) for path in files if OTHER_WORDING.search(path.read_text())] == []

@@ -100,7 +100,7 @@ class RunDelivered(RunEndEvent):
 @event_type(
     Row(view="run_failed"), fold=step("failed", is_end=True), authority=OURS, level="chat", state="failed",
     lane=Lane("failed", "error"), search=Search(is_error=True), alarm="run_failed",
-    run_end=RunEnd("the run failed", "its run failed"), traits={"wakes_worker", "holds_run"},
+    run_end=RunEnd("the run failed", "its run failed"), traits={"wakes_worker", "holds_run", "remembered"},
 )  # fmt: skip
 class RunFailed(RunEndEvent):
     """It ended with an error: the real exception as text, without secrets. `place` is where: agent, turn, and of an
