@@ -74,6 +74,7 @@ class RunLine(NamedTuple):
     tag: str = ""
     fault: Markup | None = None  # in full, under the line
     again: str = ""  # the run that may be asked for again
+    again_of: str = ""  # the run that this one repeats, so that it may not be asked for any more
     rerun: str = ""  # the run from whose beginning a fork may go on
     place: str = ""  # its conversation
 
@@ -83,13 +84,18 @@ def run_queued(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw which message a run is to answer."""
     body = read.body
     seq = body.get("input_seq")
-    is_again = event_rows.line(body.get("reason")).startswith("again: ")
+    _, is_again, older = event_rows.line(body.get("reason")).partition("again: ")
+    again_of = hidden_characters.spelled_out(older) if read.event.run else ""
     text = "queued to retry" if is_again else "queued to answer"
     link = seq if type(seq) is int and seq > 0 else 0
     text = "queued a replay, requested at" if read.body.get("run_kind") == "replay" else text
     if event_rows.line(body.get("run_kind")) == EXTERNAL:
         return _line(read, RunLine("s-queued", "waits for a decision about", link=link))
-    return _line(read, RunLine("s-queued", text if link else "queued a run", link=link), "steps" if is_again else "")
+    return _line(
+        read,
+        RunLine("s-queued", text if link else "queued a run", link=link, again_of=again_of),
+        "steps" if is_again else "",
+    )
 
 
 @view

@@ -6,7 +6,7 @@ import { noteFailure } from "./failure-note.js";
 import { RequestError, json } from "./fetch.js";
 
 const CONFIRMATIONS = { again: "Running again.", stopping: "Stop requested.", answers: "Output sent." };
-const SUPERSEDED = ["already_answered", "continued"]; // error codes whose messages say who, or what, came first
+const SUPERSEDED = ["already_answered", "already_run_again", "continued"]; // error codes whose messages say who, or what, came first
 
 class InlineActions extends HTMLElement {
   connectedCallback() {

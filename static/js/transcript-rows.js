@@ -8,6 +8,7 @@ import { drawTimes } from "./clock.js";
 import { render } from "./html.js";
 import { separateRows } from "./row-separators.js";
 import { morph } from "./morph.js";
+import { watchSuperseded } from "./superseded-runs.js";
 import { stretchesOf } from "./visible-rows.js";
 
 const STRETCH = 200; // rows; content-visibility on each row is slower than none (measured)
@@ -30,10 +31,12 @@ export class TranscriptRows {
     this.#render = (html) => {
       const fragment = renderRows(html);
       prepare(fragment);
+      watchSuperseded(fragment);
       return fragment;
     };
     this.#registerGroups(root);
     this.#separateAll();
+    watchSuperseded(root);
   }
 
   /** All rows, oldest first. */
