@@ -66,7 +66,7 @@ def caller_from_token(secret: str) -> Caller | None:
     if token is None:
         return None
     agent = token.agent if token.role == "agent" else ""
-    principal = principals.token_principal(token.name)
+    principal = principals.token_principal(token.name, digest)
     return Caller(principal, frozenset({token.role}), token_digest=digest, agent=agent)
 
 

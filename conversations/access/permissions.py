@@ -125,12 +125,12 @@ def roles_of(who: Who | Roles) -> Roles:
             return who.role_names if who.is_active else frozenset()
         case Token():
             if in_write_transaction():
-                return _roles_of_token(who.name)
+                return _roles_of_token(who.name, who.digest)
             return who.role_names
         case Principal(kind="user"):
             return _roles_of_user(who.name)
         case Principal(kind="token"):
-            return _roles_of_token(who.name)
+            return _roles_of_token(who.name, who.credential)
     return ADMIN if who == SYSTEM else frozenset()
 
 
@@ -142,7 +142,7 @@ def principal_of(who: Who | Roles) -> Principal:
         case User():
             return principals.user_principal(who.username)
         case Token():
-            return principals.token_principal(who.name)
+            return principals.token_principal(who.name, who.digest)
     return SYSTEM
 
 
@@ -150,13 +150,14 @@ def _roles_of_user(name: str) -> frozenset[str]:
     return _names(_OF_USER, name)
 
 
-def _roles_of_token(name: str) -> frozenset[str]:
-    return _names(_OF_TOKEN, name)
+def _roles_of_token(name: str, credential: str) -> frozenset[str]:
+    """Return the role of a live token; none if the name now belongs to a token with another secret."""
+    return _names(f"{_OF_TOKEN} AND digest=%s", name, credential) if credential else _names(_OF_TOKEN, name)
 
 
-def _names(sql: str, name: str) -> frozenset[str]:
+def _names(sql: str, *values: str) -> frozenset[str]:
     with connection.cursor() as cursor:
-        cursor.execute(sql, [name])
+        cursor.execute(sql, values)
         return frozenset(role for (role,) in cursor.fetchall())
 
 

@@ -172,8 +172,8 @@ def _event_of(step: Step, caller: Caller) -> NewEvent:
     done elsewhere and starts no run."""
     body, key = _encoded(step), step.conversation
     parsed = as_parsed(step.payload, body)
-    text, who = body.decode(), caller.principal.text
-    return NewEvent(key, parsed.kind, text, who, parsed, step.id, starts_no_run=True, bus_id=step.id)
+    event = NewEvent(key, parsed.kind, body.decode(), caller.principal.text, parsed, step.id)
+    return event._replace(starts_no_run=True, bus_id=step.id, credential=caller.principal.credential)
 
 
 def _event_of_agent(step: Step, caller: Caller) -> NewEvent:

@@ -15,10 +15,12 @@ _NAME = re.compile(r"[\w.@+-]{1,150}")
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A kind and a name; as text `kind:name` (`system` alone)."""
+    """A kind and a name; as text `kind:name` (`system` alone). `credential`: of a token that made a request, the digest
+    of its secret, because a revoked token's name may be used again."""
 
     kind: Kind
     name: str = ""
+    credential: str = field(default="", repr=False, compare=False)
     text: str = field(init=False, repr=False, compare=False)  # what `str` returns
 
     def __post_init__(self) -> None:
@@ -44,9 +46,9 @@ def user_principal(username: str) -> Principal:
     return _named("user", username)
 
 
-def token_principal(name: str) -> Principal:
-    """Make the principal of a bearer token."""
-    return _named("token", name)
+def token_principal(name: str, credential: str = "") -> Principal:
+    """Make the principal of a bearer token; `credential`: the digest of its secret."""
+    return _named("token", name, credential)
 
 
 def import_principal(name: str) -> Principal:
@@ -87,7 +89,7 @@ def doer(stored: str, by: str) -> str:
     return by if stored == str(SYSTEM) and by.startswith("token:") else stored
 
 
-def _named(kind: Kind, name: str) -> Principal:
+def _named(kind: Kind, name: str, credential: str = "") -> Principal:
     if not _NAME.fullmatch(name):
         raise ValueError(f"the name of a {kind} must be 1 to 150 letters, digits or . _ @ + -; got {name!r}")
-    return Principal(kind, name)
+    return Principal(kind, name, credential)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conversations.access import permissions
+from conversations.access import authentication, permissions
 from conversations.access.accounts import tokens
 from conversations.core import principals
 from conversations.core.errors import NotAllowed
@@ -125,6 +125,19 @@ def test_a_revoked_token_may_nothing():
     with write_transaction():
         assert not permissions.has_permission(token, "view")
     assert not permissions.has_permission(principals.token_principal("ci"), "view")
+
+
+def test_the_old_secret_of_a_rotated_token_may_nothing():
+    old = authentication.caller_from_token(tokens.make_token(principals.SYSTEM, "ci", "admin"))
+    row = Token.objects.get()
+
+    tokens.revoke_token(principals.SYSTEM, "ci")
+    new = authentication.caller_from_token(tokens.make_token(principals.SYSTEM, "ci", "admin"))
+
+    with write_transaction():
+        assert permissions.has_permission(new.principal, "publish")
+        for who in (old.principal, row, permissions.principal_of(row)):
+            assert not permissions.has_permission(who, "publish")
 
 
 def test_an_agents_token_stays_with_its_agent():

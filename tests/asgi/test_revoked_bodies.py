@@ -1,9 +1,10 @@
 """Revoked is over for requests whose body is still on its way: what comes after the revocation is not taken, by any
-route and with any token, without a notification."""
+route and with any token, without a notification, and though another token has its name by then."""
 
 from __future__ import annotations
 
 import http.client
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from tests.support.doors import Caller, encode
 from tests.support.live import Server, until
 from tests.support.otlp import JSON, PROTOBUF, span, traces
-from tests.support.revocation import LAW, holder, pause_until, revoke
+from tests.support.revocation import LAW, holder, pause_until, revoke, rotate
 from tests.support.tiers import variants
 
 LINES = "application/x-ndjson"
@@ -37,6 +38,8 @@ class Upload:
                 return traces(span("chat", {"gen_ai.conversation.id": key, "gen_ai.operation.name": "chat"}, trace=910))
             case "requests":
                 return encode({"conversation_id": key, "agent": "Late", "name": "wipe", "tool_call_id": "c1"})
+            case "compact":
+                return encode({"model": "Nobody", "input": key})
             case _:
                 hook = {"session_id": key, "hook_event_name": "UserPromptSubmit", "prompt": "late", "cwd": "/srv"}
                 return encode(hook | {"transcript_path": "a.jsonl", "permission_mode": "default"})
@@ -67,8 +70,8 @@ def is_used(server: Server, name: str) -> bool:
     return rows[0][0] is not None
 
 
-def sent_around(caller: Caller, upload: Upload, body: bytes, name: str) -> int:
-    """Send half of it, revoke the token, send the rest when that is over; return the status."""
+def sent_around(caller: Caller, upload: Upload, body: bytes, name: str, end: Callable[[], float]) -> int:
+    """Send half of it, end the token, send the rest when that is over; return the status."""
     connection = http.client.HTTPConnection("127.0.0.1", caller.server.port, timeout=60)
     try:
         connection.putrequest("POST", upload.path)
@@ -77,7 +80,7 @@ def sent_around(caller: Caller, upload: Upload, body: bytes, name: str) -> int:
         connection.putheader("Content-Length", str(len(body)))
         connection.endheaders(body[: len(body) // 2])
         until(lambda: is_used(caller.server, name), what="the request to be let in")
-        pause_until(revoke(caller.server, name) + LAW)
+        pause_until(end() + LAW)
         connection.send(body[len(body) // 2 :])
         return connection.getresponse().status
     finally:
@@ -97,9 +100,26 @@ def test_a_body_that_comes_after_the_revocation_is_not_taken(server: Server, upl
     name = f"late-{named(upload)}"
     sender = holder(server, name, upload.role, agent="Late" if upload.role == "agent" else "")
 
-    assert sent_around(sender, upload, upload.body(name), name) == 401
+    assert sent_around(sender, upload, upload.body(name), name, lambda: revoke(server, name)) == 401
 
     assert stored(server, name) == 0
+
+
+@pytest.mark.parametrize("upload", variants(UPLOADS, quick=4), ids=[named(upload) for upload in UPLOADS])
+def test_a_body_under_the_old_secret_of_a_rotated_token_is_not_taken(server: Server, upload: Upload) -> None:
+    name, agent = f"old-{named(upload)}", "Late" if upload.role == "agent" else ""
+    sender = holder(server, name, upload.role, agent=agent)
+
+    assert sent_around(sender, upload, upload.body(name), name, lambda: rotate(server, name, upload.role, agent)) == 401
+
+    assert stored(server, name) == 0
+
+
+def test_a_conversation_is_not_compacted_for_a_revoked_token(server: Server) -> None:
+    upload = Upload("operator", "/v1/responses/compact", JSON)
+    sender = holder(server, "compacter", upload.role)
+
+    assert sent_around(sender, upload, upload.body("k"), "compacter", lambda: revoke(server, "compacter")) == 401
 
 
 @pytest.mark.parametrize("upload", variants(UPLOADS, quick=1), ids=[named(upload) for upload in UPLOADS])

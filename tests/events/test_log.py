@@ -307,3 +307,15 @@ def test_tokens_of_a_batch_are_refused_once_they_are_revoked():
         log.append([message_event("a")], checks_tokens=True)
 
     assert not Conversation.objects.exists()
+
+
+def test_the_old_secret_of_a_rotated_token_stores_nothing():
+    Token.objects.create(name="robot", digest="new")
+    old, new = (event("a", principal=principals.token_principal("robot", digest)) for digest in ("old", "new"))
+
+    with pytest.raises(token_check.TokenRevoked) as refused:
+        log.append([old, new], checks_tokens=True)
+    log.append([new], checks_tokens=True)
+
+    assert refused.value.holders == {("token:robot", "old")}
+    assert Event.objects.count() == 1

@@ -37,6 +37,12 @@ def revoke(server: Server, name: str) -> float:
     return float(printed(server, f"tokens.revoke_token(SYSTEM, {name!r})\nprint(time.monotonic())"))
 
 
+def rotate(server: Server, name: str, role: str = "admin", agent: str = "") -> float:
+    """Revoke it there and make another of its name; return when that was committed."""
+    made = f"tokens.make_token(SYSTEM, {name!r}, {role!r}, agent={agent!r})"
+    return float(printed(server, f"tokens.revoke_token(SYSTEM, {name!r})\n{made}\nprint(time.monotonic())"))
+
+
 def pause_until(moment: float) -> None:
     """Let time pass: a law about a second is tested by what happens after one."""
     threading.Event().wait(moment - time.monotonic())

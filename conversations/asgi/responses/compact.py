@@ -10,6 +10,7 @@ import time
 
 import msgspec
 
+from conversations.access.authentication import Caller, require_still
 from conversations.asgi import route
 from conversations.asgi.responses import input_items, parse_request, request_schema
 from conversations.asgi.responses.shared import ResponsesContext
@@ -38,13 +39,15 @@ class CompactEndpoint:
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Handle one request."""
         with self._context.counting_refusals():
-            await self._context.admit(scope)
+            caller = await self._context.admit(scope)
             body = await route.body(scope, receive, MAX_BYTES)
-            await route.answer(send, 200, await self._context.do(_compact, body))
+            await route.answer(send, 200, await self._context.do(_compact, caller, body))
 
 
-def _compact(body: bytes) -> bytes:
-    """Compact the chain of `previous_response_id`, limited to its newest 4 MiB, then the input."""
+def _compact(caller: Caller, body: bytes) -> bytes:
+    """Compact the chain of `previous_response_id`, limited to its newest 4 MiB, then the input. Raises `NotSignedIn` if
+    the caller was revoked while the body came."""
+    require_still(caller)
     request = input_items.check(parse_request.value_of(body), request_schema.compact_shape)
     agent_of(request.model)
     earlier = previous_of(parse_request.check_previous(request.previous_response_id), "")

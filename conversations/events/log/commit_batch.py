@@ -81,7 +81,7 @@ class Committer:
             configure_writer_connection()
             stored = append(events, in_same_transaction=_changes_of(jobs), wait=self._wait, checks_tokens=True)
         except token_check.TokenRevoked as gone:
-            self._store_without(gone.principals, jobs)
+            self._store_without(gone.holders, jobs)
         except LockedElsewhere as held:
             self._set_aside([job for job in jobs if _needs(job, held)], jobs)
         except Exception as error:  # whatever it is: it costs one job, never the thread
@@ -124,11 +124,11 @@ class Committer:
         self._store(jobs[: len(jobs) // 2])
         self._store(jobs[len(jobs) // 2 :])
 
-    def _store_without(self, principals: Container[str], jobs: Sequence[Job]) -> None:
+    def _store_without(self, holders: Container[token_check.Holder], jobs: Sequence[Job]) -> None:
         """Store the others' jobs; fail those whose token was revoked before the commit (law H)."""
-        gone = [job for job in jobs if _is_of(principals, job)]
+        gone = [job for job in jobs if _is_of(holders, job)]
         resolve_futures([(job, NotSignedIn("this token has been revoked; nothing was stored")) for job in gone])
-        self._store([job for job in jobs if not _is_of(principals, job)])
+        self._store([job for job in jobs if not _is_of(holders, job)])
 
 
 def resolve_futures(answers: Sequence[tuple[Job, Answer]]) -> None:
@@ -231,5 +231,5 @@ def _needs(job: Job, held: LockedElsewhere) -> bool:
     return any(event.conversation in held.keys or event.principal in held.principals for event in job.events)
 
 
-def _is_of(principals: Container[str], job: Job) -> bool:
-    return any(event.principal in principals for event in job.events)
+def _is_of(holders: Container[token_check.Holder], job: Job) -> bool:
+    return any((event.principal, event.credential) in holders for event in job.events)

@@ -34,6 +34,7 @@ class NewEvent(NamedTuple):
     starts_no_run: bool = False  # a report, an import, a playback, older than first contact, a copy (§3.4)
     fence_run: str | None = None  # the run behind whose fence it is written, where the event is not the run's own
     merge_group: int = 0  # tokens with the same number are joined into one event, each findable by its bus id
+    credential: str = ""  # of a token's principal, which `token_check` compares when it is stored
 
 
 class Stored(NamedTuple):
@@ -112,6 +113,11 @@ def from_bus(topic: str, bus_id: str | None, body: str, payload: ParsedPayload, 
         payload.turn if is_internal else None,
         topic if posted or has_two_ids else "",
         bus_id or ((own_id or new_id())[:200] if posted else None),
+        None,
+        False,
+        None,
+        0,
+        principal.credential,
     )
 
 

@@ -1,7 +1,8 @@
 """Check whether the tokens behind a batch are still valid, in the transaction that stores it (law H).
 
-An endpoint checks at most twice a second; a token may be revoked between that check and the commit. `append` checks
-for the writer once the conversations are locked, and so learns with the same query which agents the tokens are of.
+An endpoint checks at most twice a second; a token may be revoked between that check and the commit, and another made
+under its name. `append` checks for the writer once the conversations are locked, and so learns with the same query
+which agents the tokens are of.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,36 +16,41 @@ from conversations.events.log.records import NewEvent
 from conversations.events.log.sql import marks, rows_of
 
 TOKEN = "token:"
+Holder = tuple[str, str]  # a principal and its credential
 
 
 class TokenRevoked(Exception):
-    """Tokens of a batch were revoked: the transaction must not commit. `principals` names them."""
+    """Tokens of a batch were revoked: the transaction must not commit. `holders` are their principals and
+    credentials."""
 
-    def __init__(self, principals: frozenset[str]) -> None:
-        super().__init__(", ".join(sorted(principals)))
-        self.principals = principals
+    def __init__(self, holders: frozenset[Holder]) -> None:
+        super().__init__(", ".join(sorted({principal for principal, _ in holders})))
+        self.holders = holders
 
 
 def agents_of_good_tokens(
     cursor: CursorWrapper, events: Sequence[NewEvent], *, skips: bool = False
 ) -> dict[str, str | None]:
     """Return the agent of each token among the principals, by the token's name: empty for one that is not an agent's,
-    None for one that does not exist. Raises `TokenRevoked` if one is revoked; one query over the distinct ones.
+    None for one that does not exist. Raises `TokenRevoked` if one is revoked, or its name belongs to a token with
+    another secret; one query over the distinct ones.
 
     On PostgreSQL their rows are locked until the commit, so that a revocation comes before or after it, never in
     between. With `skips`, raises `LockedElsewhere` for rows that are being changed, instead of waiting.
     """
-    names = sorted(p.removeprefix(TOKEN) for p in {e.principal for e in events} if p.startswith(TOKEN))
+    holders = {holder for holder in {(e.principal, e.credential) for e in events} if holder[0].startswith(TOKEN)}
+    names = sorted({principal.removeprefix(TOKEN) for principal, _ in holders})
     if not names:
         return {}
     lock = "" if cursor.db.vendor == "sqlite" else f" ORDER BY id FOR SHARE{' SKIP LOCKED' * skips}"
-    select = f"SELECT name,revoked_at,agent FROM conversations_token WHERE name IN ({marks(len(names))}){lock}"
+    select = f"SELECT name,digest,agent,revoked_at FROM conversations_token WHERE name IN ({marks(len(names))}){lock}"
     rows = rows_of(cursor, select, names)
     if skips and lock and len(rows) < len(names):
-        _refuse_held(cursor, set(names) - {name for name, _, _ in rows})
-    if gone := frozenset(TOKEN + name for name, revoked_at, _ in rows if revoked_at is not None):
+        _refuse_held(cursor, set(names) - {name for name, *_ in rows})
+    valid = {TOKEN + name: ("", digest) if revoked_at is None else () for name, digest, _, revoked_at in rows}
+    if gone := frozenset(holder for holder in holders if holder[1] not in valid.get(holder[0], ("",))):
         raise TokenRevoked(gone)
-    return dict.fromkeys(names) | {name: agent for name, _, agent in rows}
+    return dict.fromkeys(names) | {name: agent for name, _, agent, _ in rows}
 
 
 def require_good_tokens(events: Sequence[NewEvent]) -> None:

@@ -132,8 +132,13 @@ def _use(request: Body, run: Run) -> AutoApprovalRule | None:
 
 
 def makers_right(rule: AutoApprovalRule) -> bool:
-    """Return whether the creator of a rule may still decide; otherwise the rule does not apply."""
-    return permissions.has_permission(principals.principal_from_row(rule.made_by), "decide")
+    """Return whether the creator of a rule may still decide; otherwise the rule does not apply. A token that was made
+    since under the creator's name is not the creator."""
+    if not permissions.has_permission(principals.principal_from_row(rule.made_by), "decide"):
+        return False
+    token = chain.last("make_token", rule.made_by) if rule.made_by.startswith("token:") else None
+    made = chain.last("make_rule", f"rule:{rule.id}") if token is not None else None
+    return token is None or (made is not None and token.seq < made.seq)
 
 
 def _counted(rule: AutoApprovalRule) -> bool:
