@@ -1,6 +1,7 @@
 """Find the people behind the input of runs, for four eyes: who wrote or sent it, or started the run again, including
 messages delivered at one of its steps, and those before its newest start that no run has answered: it hears them, or
-remembers them from a run that ended badly. Used where a decision is refused, and by the pages that say so beforehand.
+remembers them from a run that ended badly or from the history that its fork was made with. Used where a decision is
+refused, and by the pages that say so beforehand.
 
 If an agent's run sent the input, in the same conversation, the people behind that run are behind this one, too: nobody
 gets around four eyes by asking one agent to ask another, nor by a token (`access.four_eyes`).
@@ -29,20 +30,27 @@ JOIN conversations_event e ON e.conversation_id=r.conversation_id AND e.seq IN (
 WHERE r.id IN ({{runs}})"""
 _HEARS = """r.kind='agent' AND r.parent_call IS NULL AND NOT EXISTS (SELECT 1 FROM conversations_response p
 WHERE p.conversation_id=r.conversation_id AND p.in_seq=r.input_seq)"""
-# `at`: the run's start; `done_at`: that of the newest run before it that ended well, and so answered what it had heard.
+# `at`: the run's start; `done_at`: that of the newest run before it that ended well, and so answered what it had heard:
+# a run there, or one of the history that a fork was made with, whose events have the same numbers there.
+_COPIED_DONE = f"""SELECT r.id FROM conversations_conversation c JOIN conversations_event e ON e.conversation_id=c.id
+AND e.seq<=c.copied_seq AND e.kind='run.done' AND NOT e.kind='token' JOIN conversations_run r ON r.id=e.run
+WHERE c.id=started.conversation_id AND r.status='done' AND {_HEARS} ORDER BY e.seq DESC LIMIT 1"""
+_COPIED_INPUT = """SELECT 1 FROM conversations_event q JOIN conversations_run o ON o.id=q.run AND o.input_seq=e.seq
+WHERE q.conversation_id=e.conversation_id AND q.seq>e.seq AND q.seq<=c.copied_seq AND q.kind='run.queued'
+AND NOT q.kind='token'"""
 _UNANSWERED = f"""WITH started AS MATERIALIZED (SELECT r.id, r.conversation_id, {STARTED} AS at FROM conversations_run r
 WHERE r.id IN ({{runs}}) AND r.attempt>0 AND {_HEARS}),
-latest AS MATERIALIZED (SELECT started.*, (SELECT r.id FROM conversations_run r
+latest AS MATERIALIZED (SELECT started.*, COALESCE((SELECT r.id FROM conversations_run r
 WHERE r.conversation_id=started.conversation_id AND r.status='done' AND r.ended_seq<started.at AND {_HEARS}
-ORDER BY r.queued_seq DESC LIMIT 1) AS done FROM started),
+ORDER BY r.queued_seq DESC LIMIT 1), ({_COPIED_DONE})) AS done FROM started),
 b AS MATERIALIZED (SELECT latest.*, COALESCE(r.input_seq, 0) AS answered, COALESCE({STARTED}, 0) AS done_at
 FROM latest LEFT JOIN conversations_run r ON r.id=latest.done)
 SELECT b.id, {_READ} FROM b JOIN conversations_conversation c ON c.id=b.conversation_id
 JOIN conversations_event e ON e.conversation_id=b.conversation_id
-AND e.seq>c.copied_seq AND e.seq>b.answered AND e.seq<b.at AND e.kind='message' AND NOT e.kind='token'
-WHERE (e.seq>b.done_at AND e.principal LIKE 'user:%%' OR EXISTS (SELECT 1 FROM conversations_run o
-WHERE o.conversation_id=e.conversation_id AND o.queued_seq>e.seq AND o.queued_seq<b.at AND o.input_seq=e.seq
-AND o.ended_seq>b.done_at))
+AND e.seq>b.answered AND e.seq<b.at AND e.kind='message' AND NOT e.kind='token'
+WHERE (e.seq>b.done_at AND (e.principal LIKE 'user:%%' OR EXISTS ({_COPIED_INPUT}))
+OR EXISTS (SELECT 1 FROM conversations_run o WHERE o.conversation_id=e.conversation_id AND o.queued_seq>e.seq
+AND o.queued_seq<b.at AND o.input_seq=e.seq AND o.ended_seq>b.done_at))
 AND NOT EXISTS (SELECT 1 FROM conversations_run o WHERE o.conversation_id=e.conversation_id AND o.queued_seq>e.seq
 AND o.queued_seq<b.at AND o.input_seq=e.seq AND (o.ended_seq IS NULL OR o.ended_seq>=b.at OR o.status='done'
 OR EXISTS (SELECT 1 FROM conversations_run d WHERE d.id=o.delivered_to AND d.status='done')))"""
@@ -71,11 +79,12 @@ def of_runs(runs: Collection[str]) -> dict[str, set[str]]:
 def _messages_of(runs: list[str]) -> list[tuple[str, str, str | None, str]]:
     """Return the events behind these runs: the run, the event's principal and run, and its body if the system wrote
     it."""
+    messages: list[tuple[str, str, str | None, str]] = []
     with connection.cursor() as cursor:
-        cursor.execute(_INPUTS.format(runs=marks(len(runs))), runs)
-        inputs = cursor.fetchall()
-        cursor.execute(_UNANSWERED.format(runs=marks(len(runs))), runs)
-        return [*inputs, *cursor.fetchall()]
+        for select in (_INPUTS, _UNANSWERED):
+            cursor.execute(select.format(runs=marks(len(runs))), runs)
+            messages += cursor.fetchall()
+    return messages
 
 
 def _reached(run: str, senders: dict[str, set[str]]) -> set[str]:
