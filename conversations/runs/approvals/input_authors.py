@@ -1,7 +1,8 @@
 """Find the people behind the input of runs, for four eyes: who wrote or sent it, or started the run again, including
 messages delivered at one of its steps, and those before its newest start that no run has answered: it hears them, or
-remembers them from a run that ended badly or from the history that its fork was made with. Used where a decision is
-refused, and by the pages that say so beforehand.
+remembers them from a run that ended badly or from the history that its fork was made with. Of an external agent's call:
+its token, and who wrote in its conversation since its last output. Used where a decision is refused, and by the pages
+that say so beforehand.
 
 If an agent's run sent the input, in the same conversation, the people behind that run are behind this one, too: nobody
 gets around four eyes by asking one agent to ask another, nor by a token (`access.four_eyes`).
@@ -54,6 +55,15 @@ AND o.queued_seq<b.at AND o.input_seq=e.seq AND o.ended_seq>b.done_at))
 AND NOT EXISTS (SELECT 1 FROM conversations_run o WHERE o.conversation_id=e.conversation_id AND o.queued_seq>e.seq
 AND o.queued_seq<b.at AND o.input_seq=e.seq AND (o.ended_seq IS NULL OR o.ended_seq>=b.at OR o.status='done'
 OR EXISTS (SELECT 1 FROM conversations_run d WHERE d.id=o.delivered_to AND d.status='done')))"""
+# What an external agent heard is for it to say; so everybody counts who wrote where it works.
+_EXTERNAL = f"""SELECT r.id, {_READ} FROM conversations_run r
+JOIN conversations_event i ON i.conversation_id=r.conversation_id AND i.seq=r.input_seq
+JOIN conversations_event e ON e.conversation_id=r.conversation_id AND e.seq<r.input_seq
+AND e.seq>COALESCE((SELECT o.seq FROM conversations_event o WHERE o.conversation_id=r.conversation_id
+AND o.seq<r.input_seq AND o.kind='output' AND NOT o.kind='token' AND o.principal=i.principal
+ORDER BY o.seq DESC LIMIT 1), 0)
+WHERE r.id IN ({{runs}}) AND r.kind='external' AND e.kind='message' AND NOT e.kind='token'
+AND (e.principal LIKE 'user:%%' OR e.principal LIKE 'token:%%' AND e.principal<>i.principal)"""
 
 
 def of_runs(runs: Collection[str]) -> dict[str, set[str]]:
@@ -81,7 +91,7 @@ def _messages_of(runs: list[str]) -> list[tuple[str, str, str | None, str]]:
     it."""
     messages: list[tuple[str, str, str | None, str]] = []
     with connection.cursor() as cursor:
-        for select in (_INPUTS, _UNANSWERED):
+        for select in (_INPUTS, _UNANSWERED, _EXTERNAL):
             cursor.execute(select.format(runs=marks(len(runs))), runs)
             messages += cursor.fetchall()
     return messages
