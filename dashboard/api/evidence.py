@@ -43,7 +43,7 @@ def evidence(request: HttpRequest, cid: str) -> HttpResponseBase:
         return HttpResponse(content_type=ZIP, headers=headers)
     with audited_action(request.user, "export", target, right="export") as principal:
         chain.add_entry(principal, "export", target, correlation={"format": "evidence"})
-    return _answer([cid], headers)
+    return _answer(request, [cid], headers, target)
 
 
 @endpoint(
@@ -69,17 +69,24 @@ def evidence_of_filter(request: HttpRequest) -> HttpResponseBase:
     with audited_action(request.user, "export", TARGET, right="export") as principal:
         query = urlencode({name: value for name, value in filters.items() if value})
         chain.add_entry(principal, "export", TARGET, correlation={"query": query, "conversations": str(len(keys))})
-    return _answer(keys, headers)
+    return _answer(request, keys, headers, TARGET)
 
 
-def _answer(keys: Sequence[str], headers: Mapping[str, str]) -> HttpResponseBase:
+def _answer(request: HttpRequest, keys: Sequence[str], headers: Mapping[str, str], target: str) -> HttpResponseBase:
+    may = partial(permissions.require, permissions.principal_of(request.user), "export", target)
     config = settings.CONFIG
     show = partial(witnesses.submit_all, config.witness_list, config.witness_key_list, config.alert_allow_list)
     made = bundle.write(Signer(config.signing_key_path, config.record_name), keys, config.witness_key_list, show=show)
-    return StreamingHttpResponse(_sent(made), content_type=ZIP, headers=headers)
+    return StreamingHttpResponse(_sent(made, may), content_type=ZIP, headers=headers)
 
 
-async def _sent(file: IO[bytes]) -> AsyncIterator[bytes]:
+async def _sent(file: IO[bytes], may: "partial[None]") -> AsyncIterator[bytes]:
+    """Yield the file in pieces, each read in a thread, while the caller has the permission."""
     with file:
-        while piece := await asyncio.to_thread(file.read, PIECE):
+        while piece := await asyncio.to_thread(_next, file, may):
             yield piece
+
+
+def _next(file: IO[bytes], may: "partial[None]") -> bytes:
+    may()
+    return file.read(PIECE)
