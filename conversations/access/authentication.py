@@ -7,9 +7,10 @@ An open socket's `Caller` is checked again within a second: `revoked` returns th
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib import import_module
 
+from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
@@ -44,7 +45,8 @@ def caller_of(bearer: str, session_key: str) -> Caller | None:
 
 def caller_from_session(session_key: str) -> Caller | None:
     """Return the person of a session; None if it has ended or the person may not sign in."""
-    session = SessionStore(session_key=session_key).load() if session_key else {}
+    store = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
+    session = store.load() if store.session_key else {}
     if SESSION_KEY not in session or BACKEND_SESSION_KEY not in session:
         return None
     user = User.objects.filter(pk=session[SESSION_KEY], is_active=True).first()
