@@ -1,13 +1,15 @@
 """Write a filtered list as a file, CSV or JSON lines, page by page, so that memory stays bounded.
 
 In CSV, a cell that a spreadsheet would read as a formula gets an apostrophe in front, and invisible characters are
-spelled out; JSON lines are as the API returns them.
+spelled out; JSON lines are as the API returns them. So does what begins after a semicolon or a line break in a cell:
+where the semicolon separates cells, a spreadsheet begins a cell there.
 """
 
 import asyncio
 import csv
 import io
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
@@ -17,6 +19,7 @@ from conversations.core.json_values import as_text
 Form = Literal["csv", "jsonl"]
 TYPES: dict[str, str] = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 FORMULAS = tuple("=+-@\t\r\n＝＋－＠")  # the full-width ones too: some programs fold them
+_INNER_FORMULA = re.compile(r'([;\r\n])(?=[\s"]*[=+\-@＝＋－＠])')
 
 Position = TypeVar("Position")
 
@@ -68,10 +71,11 @@ def cell(value: Any) -> str:
         return f"{value:.15g}" if isinstance(value, float) else str(value)
     text = as_text(value)
     if text.isascii() and text.isprintable():
-        if text[:1].isalnum():  # most: neither a formula nor anything hidden
+        if text[:1].isalnum() and ";" not in text:  # most: neither a formula nor anything hidden
             return text
     else:
         text = hidden_characters.spelled_out(text.replace("\t", "    "))
+    text = _INNER_FORMULA.sub(r"\1'", text)
     return f"'{text}" if text.lstrip().startswith(FORMULAS) or text.startswith(FORMULAS) else text
 
 
