@@ -1,7 +1,8 @@
 """Deliveries, one row each: claimed by one process at a time, retried after a pause, finally given up.
 
 A claim moves `due_at` to the end of a lease, so what a killed process was sending becomes due again. Times are the
-database's, passed by the caller. Everything runs inside `write_transaction()`.
+database's, passed by the caller. The end of an alarm waits while its beginning does. Everything runs inside
+`write_transaction()`.
 """
 
 import hashlib
@@ -11,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef
+from django.db.models.query import QuerySet
 
 from conversations.alerts import delivery_texts
 from conversations.core.ids import new_id
@@ -22,6 +24,7 @@ MAX_TRIES = 15
 MAX_DELAY_S = 3600.0
 MAX_AT_ONCE, MAX_AT_ONCE_PER_RULE = 32, 4
 GONE = 410  # a receiver's word for: never again
+_END = '{"type": "alarm.closed"'  # begins the body of an alarm's last delivery
 
 
 class Outcome(NamedTuple):
@@ -66,7 +69,7 @@ def lease_s() -> float:
 
 def is_due(now: int) -> bool:
     """Return whether any delivery is due."""
-    return AlertDelivery.objects.filter(status="waiting", due_at__lte=now).exists()
+    return _due(now).exists()
 
 
 def claim(now: int, busy: Mapping[int, int], at_most: int) -> list[AlertDelivery]:
@@ -75,8 +78,8 @@ def claim(now: int, busy: Mapping[int, int], at_most: int) -> list[AlertDelivery
     at_work = Counter(busy)
     while len(taken) < at_most:
         full = [rule for rule, count in at_work.items() if count >= MAX_AT_ONCE_PER_RULE]
-        rows = AlertDelivery.objects.select_for_update(skip_locked=True, of=("self",)).select_related("rule")
-        rows = rows.filter(status="waiting", due_at__lte=now).exclude(rule_id__in=full).order_by("due_at")
+        rows = _due(now).select_for_update(skip_locked=True, of=("self",)).select_related("rule")
+        rows = rows.exclude(rule_id__in=full).order_by("due_at")
         fresh = [row for row in rows[: at_most - len(taken)] if _fits(row, at_work)]
         if not fresh:
             break
@@ -118,6 +121,13 @@ def release(attempts: Sequence[tuple[str, int]], now: int) -> None:
     for delivery, attempt in attempts:
         mine = AlertDelivery.objects.filter(id=delivery, attempts=attempt, status="waiting", is_sending=True)
         mine.update(due_at=now, is_sending=False)
+
+
+def _due(now: int) -> QuerySet[AlertDelivery]:
+    """Return the deliveries that may be sent at `now`."""
+    waiting = AlertDelivery.objects.filter(status="waiting")
+    earlier = waiting.filter(alarm=OuterRef("alarm")).exclude(id=OuterRef("id"))
+    return waiting.filter(due_at__lte=now).exclude(Exists(earlier), body__startswith=_END)
 
 
 def _fits(row: AlertDelivery, at_work: Counter[int]) -> bool:
