@@ -1,4 +1,5 @@
-"""Turn events that may raise alarms, as the log noted them while storing, into alarms. Each note is used once."""
+"""Turn events that may raise alarms, as the log noted them while storing, into alarms. Each note is used once, by the
+rules as they are then: who changes a rule uses up the notes that are there."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -31,18 +32,25 @@ def raise_alarms(now: int) -> bool:
         return False
     with write_transaction():
         lock_actions()
-        notes = list(AlarmCause.objects.order_by("id")[:AT_A_TIME])
-        events = list(_events(notes))
-        for rule in AlertRule.objects.active() if events else ():
-            cases = [event.case for event in events if event.kind == rule.kind and _is_about(rule, event.case)]
-            if cases:
-                alarms.add(rule, alarms.grouped(rule, cases), now)
-        AlarmCause.objects.filter(id__in=[note.id for note in notes]).delete()
+        return _use_notes(now)
+
+
+def raise_all_alarms(now: int) -> None:
+    """Use up all notes, before a rule is changed in the caller's action: by order, since the clocks of events and rules
+    may differ or be set."""
+    while _use_notes(now):
+        pass
+
+
+def _use_notes(now: int) -> bool:
+    notes = list(AlarmCause.objects.order_by("id")[:AT_A_TIME])
+    events = list(_events(notes))
+    for rule in AlertRule.objects.active() if events else ():
+        cases = [event.case for event in events if event.kind == rule.kind and rule.agent in ("", event.case.agent)]
+        if cases:
+            alarms.add(rule, alarms.grouped(rule, cases), now)
+    AlarmCause.objects.filter(id__in=[note.id for note in notes]).delete()
     return len(notes) == AT_A_TIME
-
-
-def _is_about(rule: AlertRule, case: Case) -> bool:
-    return case.at >= rule.since and rule.agent in ("", case.agent)
 
 
 def _events(notes: Sequence[AlarmCause]) -> Iterator[NotedEvent]:

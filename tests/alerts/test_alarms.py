@@ -14,7 +14,7 @@ from conversations.events.log.rebuild import rebuild
 from conversations.models import Alarm, AlarmCause, AlertDelivery, AlertRule, Approval, Conversation, Event, Run
 from conversations.runs.approvals import decide
 from tests.runs.test_runs import claimed
-from tests.support import alerting, teamwork
+from tests.support import teamwork
 from tests.support.alerting import MINUTE, fail, later, look, lose, opened, rule, sent
 from tests.support.peaks import peak
 
@@ -86,13 +86,6 @@ def test_the_demo_a_replay_and_a_run_inside_a_call_raise_none():
 
     assert opened() == []
     assert not AlarmCause.objects.exists()
-
-
-def test_events_from_before_the_rule_raise_none():
-    fail()
-    alerting.rule(since=later(0))
-    look()
-    assert opened() == []
 
 
 def test_a_rule_is_about_its_agent_only():
