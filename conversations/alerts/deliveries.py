@@ -1,8 +1,8 @@
 """Deliveries, one row each: claimed by one process at a time, retried after a pause, finally given up.
 
 A claim moves `due_at` to the end of a lease, so what a killed process was sending becomes due again. Times are the
-database's, passed by the caller. The end of an alarm waits while its beginning does. Everything runs inside
-`write_transaction()`.
+database's, passed by the caller; after its clock was set back, what was enqueued before is due all the same. The end of
+an alarm waits while its beginning does. Everything runs inside `write_transaction()`.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.query import QuerySet
 
 from conversations.alerts import delivery_texts
@@ -124,10 +124,13 @@ def release(attempts: Sequence[tuple[str, int]], now: int) -> None:
 
 
 def _due(now: int) -> QuerySet[AlertDelivery]:
-    """Return the deliveries that may be sent at `now`."""
+    """Return the deliveries that may be sent at `now`. No pause and no lease ends later than `latest`."""
     waiting = AlertDelivery.objects.filter(status="waiting")
+    latest = now + int((MAX_DELAY_S + lease_s()) * 1e6)
+    is_untried = Q(tries_left=MAX_TRIES, is_sending=False)
     earlier = waiting.filter(alarm=OuterRef("alarm")).exclude(id=OuterRef("id"))
-    return waiting.filter(due_at__lte=now).exclude(Exists(earlier), body__startswith=_END)
+    due = waiting.filter(Q(due_at__lte=now) | Q(due_at__gt=latest) | is_untried)
+    return due.exclude(Exists(earlier), body__startswith=_END)
 
 
 def _fits(row: AlertDelivery, at_work: Counter[int]) -> bool:

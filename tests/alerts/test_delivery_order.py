@@ -1,4 +1,4 @@
-"""In which order deliveries are taken: an alarm's end after its beginning."""
+"""In which order deliveries are taken: an alarm's end after its beginning, and none later because the clock was set."""
 
 from collections import Counter
 
@@ -12,6 +12,7 @@ from tests.support.alerting import fail, later, look, rule
 
 pytestmark = pytest.mark.django_db
 SECOND = 1_000_000  # µs
+HOUR = 3_600 * SECOND
 
 
 def claim(now):
@@ -59,3 +60,17 @@ def test_the_end_of_an_alarm_is_sent_after_its_beginning_was_given_up():
         deliveries.record([Outcome(again.id, again.attempts, "HTTP 410", 410, is_final=True)], now + 7 * SECOND)
 
     assert types(claim(now + 7 * SECOND)) == ["alarm.closed"]
+
+
+def test_what_was_enqueued_while_the_clock_was_ahead_is_due():
+    deliveries.enqueue(of := rule(), "test", later(60))
+
+    assert [row.rule_id for row in claim(later(0))] == [of.id]
+
+
+def test_a_lease_from_when_the_clock_was_far_ahead_has_ended():
+    now = later(0)
+    deliveries.enqueue(rule(), "test", now + 24 * HOUR)
+    (lost,) = claim(now + 24 * HOUR)
+
+    assert [row.attempts for row in claim(now)] == [lost.attempts + 1]
