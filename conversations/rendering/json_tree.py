@@ -1,6 +1,6 @@
 """Untrusted JSON as a foldable tree, as fields, or as text, depending on its size.
 
-The text of an element with `data-source` is the JSON itself, so copying needs no second copy in the page: `whole` is
+The text of an element with `data-source` is the JSON itself; only fields have it hidden behind them. `whole` is
 that text, `path` is the `data-path` of a row, `value` is the row's text without the row's own `.around` (its key and
 comma). Numbers keep their digits and objects their duplicate keys.
 """
@@ -88,6 +88,12 @@ def draw_fields(value: Any) -> Markup | None:
         return None
     rows = (f'{_term(key)}<dd dir="auto">{_detail(item)}</dd>' for key, item in value)
     return safe(f'<dl class="result">{"".join(rows)}</dl>')
+
+
+def draw_result(value: Any, text: str) -> Markup:
+    """Draw the value of JSON text as fields, with that text hidden behind them for copying; else as a tree or text."""
+    fields = draw_fields(value)
+    return fields + safe(f"<div data-source hidden>{_visible(text)}</div>") if fields else draw(text)
 
 
 def is_drawable(value: Any) -> bool:

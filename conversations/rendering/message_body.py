@@ -153,7 +153,7 @@ def result(text: str) -> Markup:
             return json_tree.draw_text(text)
         if type(value) is str:
             return _printed(value)
-        return json_tree.draw_fields(value) or json_tree.draw(text)
+        return json_tree.draw_result(value, text)
     try:
         value = msgspec.json.decode(text.encode("utf-8", "replace"))
     except (msgspec.DecodeError, RecursionError):
@@ -168,7 +168,7 @@ def _printed(text: str) -> Markup:
             value = json_tree.parse(text)
         except ValueError:
             return json_tree.draw_text(text)
-        return json_tree.draw_fields(value) or json_tree.draw(text)
+        return json_tree.draw_result(value, text)
     return json_tree.draw_text(text)
 
 

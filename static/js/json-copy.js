@@ -24,8 +24,9 @@ class JsonCopy extends HTMLElement {
 /** `data-copy` → what the button copies; `shown` is selected if the clipboard is refused. */
 const SOURCES = {
   whole: (button) => {
-    const shown = button.closest("[data-copies]").querySelector("[data-source], .result");
-    return { label: "Text", text: shown.textContent.trim(), shown };
+    const part = button.closest("[data-copies]");
+    const source = part.querySelector("[data-source]");
+    return { label: "Text", text: source.textContent.trim(), shown: part.querySelector(".result") ?? source };
   },
   path: (button) => {
     const shown = button.closest("[data-path]");

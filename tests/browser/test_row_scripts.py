@@ -2,6 +2,8 @@
 
 from playwright.sync_api import Page
 
+from conversations.rendering import message_body
+
 SEPARATED = """async (senders) => {
   const { separateRows } = await import("/static/js/row-separators.js");
   document.body.innerHTML = senders.map((sender) => `<article data-seq="1" data-level="chat" data-sender="${sender}">
@@ -15,3 +17,19 @@ def test_another_sender_of_the_same_name_is_named(empty_page: Page) -> None:
     senders = ["agent:Billing", "agent:Billing", "user:Billing", "Billing", "Billing"]
 
     assert empty_page.evaluate(SEPARATED, senders) == [False, True, False, False, True]
+
+
+COPIED = """async (html) => {
+  document.body.innerHTML = `<json-copy><div data-copies><button data-copy="whole"></button>${html}</div></json-copy>`;
+  const texts = [];
+  Object.defineProperty(navigator, "clipboard", { value: { writeText: async (text) => void texts.push(text) } });
+  await import("/static/js/json-copy.js");
+  document.querySelector("button").click();
+  return texts;
+}"""
+
+
+def test_a_result_that_is_drawn_as_fields_is_copied_as_json(empty_page: Page) -> None:
+    text = '{"ticket_id": "T-7", "status": "open", "total": 2}'
+
+    assert empty_page.evaluate(COPIED, str(message_body.result(text))) == [text]

@@ -85,6 +85,14 @@ def test_flat_result_becomes_fields():
     assert "Wisha benchTagsa, bUrgentfalseNonenone" in Seen(str(html)).text
 
 
+def test_fields_have_their_json_behind_them_to_be_copied():
+    text = '{"ticket_id": "T\u202e7", "tags": ["a, b", "c"], "total": 2.50}'
+
+    for html in (message_body.result(text), message_body.result(json.dumps(text))):
+        _, _, source = str(html).partition("<div data-source hidden>")
+        assert Seen(source.removesuffix("</div>")).text == text.replace("\u202e", r"\u202e")
+
+
 @pytest.mark.parametrize("text", ['{"a": {"b": 1}}', '{"a": [[1]]}', "{}", json.dumps({str(n): n for n in range(40)})])
 def test_other_result_becomes_a_tree(text):
     assert "data-path" in message_body.result(text)
