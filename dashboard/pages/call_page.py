@@ -48,7 +48,8 @@ def create_replay(request: HttpRequest, id: str) -> HttpResponse:
         )  # fmt: skip
     except (Conflict, Invalid, NotAllowed) as error:
         return _draw(request, id, posted, error)
-    return HttpResponseRedirect(reverse("call", args=[replay.call]))
+    # Without a fragment of its own, the browser would keep the form's.
+    return HttpResponseRedirect(f"{reverse('call', args=[replay.call])}#main")
 
 
 @require_safe

@@ -45,7 +45,7 @@ def test_a_call_is_made_again_by_keyboard_and_its_outcome_comes_live(page: Page,
     page.keyboard.press("Enter")
 
     page.wait_for_url(lambda address: "/calls/" in address and call not in address)
-    expect(page.get_by_text("a replay of")).to_be_visible()
+    expect(page.get_by_text("a replay of")).to_be_in_viewport()
     expect(page.get_by_role("heading", name="Output compared with the recording")).to_be_visible()
     expect(other.get_by_role("heading", name="Replays")).to_be_visible()  # live: it was open before
     other.close()

@@ -126,7 +126,7 @@ def test_the_form_shows_it_dry_then_makes_the_call_and_goes_to_the_new_one(peopl
 
         begun = otto.post(f"/calls/{old.id}/replays/", {"do": "run", "arg.street": "Oak"})
         new = ToolCall.objects.get(replay_of=old.id)
-        assert begun["Location"] == f"/calls/{new.id}/"
+        assert begun["Location"] == f"/calls/{new.id}/#main", "not the form, whose fragment a browser would keep"
         ended(new.run)
 
     text = plain(otto.get(f"/calls/{new.id}/"))
@@ -135,6 +135,22 @@ def test_the_form_shows_it_dry_then_makes_the_call_and_goes_to_the_new_one(peopl
     assert "Output compared with the recording 2 differences" in text
     assert f'href="/calls/{new.id}/"' in words(otto.get(f"/calls/{old.id}/")), "its replays"
     assert "Output compared with the recording" in plain(otto.get(f"/calls/{new.id}/?part=outcome"))
+
+
+def test_replay_that_waits_says_so_at_its_head(people, desk):
+    old, otto = desk.recorded("look")["look"], client_of(people["operator"])
+    set_policy(people["admin"], PolicyRule("", "look", "ask"))
+    Agent.objects.update(served_until=1 << 62)  # its worker is busy
+    page = otto.post(f"/calls/{old.id}/replays/", {"do": "run"})["Location"].partition("#")[0]
+    queued = plain(otto.get(page))
+    with working(desk.team()):
+        ended(Run.objects.get(kind="replay").id)
+    waiting = plain(otto.get(page))
+    first = plain(otto.get(f"/calls/{old.id}/"))
+
+    assert "Replay made; it has not run yet." in queued
+    assert "Replay made; it waits for approval." in waiting
+    assert "Replay made" not in first
 
 
 def test_a_dry_press_says_that_nothing_was_started(people, desk):
