@@ -1,4 +1,5 @@
-"""A page is drawn at once while somebody else writes: the note of a person's visit waits for nobody."""
+"""A page is drawn at once while somebody else writes, or nobody can: the note of a person's visit, or of a token's use,
+waits for nobody."""
 
 import sqlite3
 import sys
@@ -11,9 +12,11 @@ import psycopg
 import pytest
 from django.db import connection
 
+from conversations.access.accounts import tokens
 from conversations.conversation import visits
+from conversations.core.principals import SYSTEM
 from conversations.events import epoch
-from conversations.models import User, Visit
+from conversations.models import Token, User, Visit
 from tests.dashboard.test_headers import every_page
 from tests.support.cast import client_of, person
 
@@ -58,6 +61,7 @@ def file_held() -> Iterator[threading.Event]:
         if connection.vendor == "postgresql":
             with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}) as other:
                 other.execute("SELECT * FROM conversations_visit FOR UPDATE")
+                other.execute("SELECT * FROM conversations_token FOR UPDATE")
                 held.set()
                 let_go.wait()
             return
@@ -121,3 +125,32 @@ def test_no_page_waits_for_a_writer(holder, reader):
             waiting += [page] if waited.is_set() else []
 
     assert waiting == []
+
+
+@contextmanager
+def nothing_writable() -> Iterator[threading.Event]:
+    """Refuse every write, as a full disk does, and a standby."""
+    refuse, allow = (
+        ("PRAGMA query_only=ON", "PRAGMA query_only=OFF")
+        if connection.vendor == "sqlite"
+        else ("SET default_transaction_read_only=on", "RESET default_transaction_read_only")
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(refuse)
+        yield threading.Event()
+        cursor.execute(allow)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/conversations", "/"])
+@pytest.mark.parametrize("holder", [*HOLDERS, nothing_writable])
+def test_no_program_waits_for_the_note_of_its_token(holder, path, reader):
+    secret, browser = tokens.make_token(SYSTEM, "monitor", "viewer"), client_of()
+
+    with holder() as waited:
+        answer = browser.get(path, headers={"Authorization": f"Bearer {secret}"})
+        was_at_once = not waited.is_set()
+
+    assert (answer.status_code, was_at_once) == (200, True)
+    assert Token.objects.get().last_used_at is None
+    assert browser.get(path, headers={"Authorization": f"Bearer {secret}"}).status_code == 200
+    assert Token.objects.get().last_used_at is not None, "what could not be written is noted by the next request"

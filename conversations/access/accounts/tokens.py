@@ -1,8 +1,10 @@
 """Bearer tokens of programs and agents. Called by `manage.py token`, the endpoints and the permission check of
 pages."""
 
+import logging
 from datetime import timedelta
 
+from django.db import DatabaseError
 from django.db.models import Q
 from django.utils import timezone
 
@@ -20,6 +22,9 @@ PREFIX = "sb_"
 TOKEN_ROLES = ("agent", "telemetry", *ROLES)
 OUTSIDE = ("agent", "telemetry")  # whose words let nobody in: `Token.agent` is set
 USE_NOTED_EVERY = timedelta(minutes=1)
+PATIENCE = 0.05  # seconds for what else is written: a request does not wait for the note
+
+logger = logging.getLogger(__name__)
 
 
 def make_token(by: Who, name: str, role: str, *, agent: str = "") -> str:
@@ -71,20 +76,23 @@ def revoke_token(by: Who, name: str) -> None:
 
 def token_of(secret: str) -> Token | None:
     """Return the live token with this secret and note its use, at most once a minute; None without one. What it may do
-    is in `permissions`."""
+    is in `permissions`. If the use cannot be noted now, the next request notes it."""
     if not secret.startswith(PREFIX):
         return None
     token = Token.objects.filter(digest=one_time_secret.digest(secret), revoked_at=None).first()
     if token and (token.last_used_at is None or timezone.now() - token.last_used_at >= USE_NOTED_EVERY):
-        note_use(token.digest)
+        try:
+            note_use(token.digest, within=PATIENCE)
+        except DatabaseError as error:
+            logger.warning("the use of token %s could not be recorded: %s", token.name, error)
     return token
 
 
-def note_use(digest: str) -> None:
-    """Note the use of the token with this digest, at most once a minute."""
+def note_use(digest: str, *, within: float | None = None) -> None:
+    """Note the use of the token with this digest, at most once a minute. `within`: as in `write_transaction`."""
     now = timezone.now()
     stale = Q(last_used_at=None) | Q(last_used_at__lte=now - USE_NOTED_EVERY)
-    with write_transaction():
+    with write_transaction(within=within):
         Token.objects.filter(stale, digest=digest).update(last_used_at=now)
 
 
