@@ -4,7 +4,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from conversations.access.audit import chain
@@ -36,7 +36,8 @@ class Signer:
     def key(self) -> SigningKey | None:
         """Return the keys, made where there are none and the record was never signed. None where it is signed by keys
         that are elsewhere. Raises `Unavailable`."""
-        key, known = signing_key.load(self._path), verifier_keys()
+        known = verifier_keys()  # first: another tree moves the file away before it forgets the keys
+        key = signing_key.load(self._path)
         if key is None and not known:
             key = signing_key.make(self._path, self._origin)
         if key is None:
@@ -115,18 +116,31 @@ def begin_anew(signer: Signer, principal: Principal, reason: str) -> str:
     last = signer.last()
     if not known:
         raise Conflict("the record has not been signed yet", code="tree")
-    with write_transaction():
+    with _moved_aside(signer), write_transaction():
         for model in (TreeLeaf, TreeNode, TreeChain, CheckpointRow, Witnessed):
             model.objects.all().delete()
         Meta.objects.filter(name=KEYS).delete()
         size, root = (last.size, last.root.hex()) if last else (row.size, row.root) if row else (0, "")
         facts = {"tree": known[0].name, "leaves": size, "root": root, "key": str(known[0])}
         chain.add_entry(principal, "begin_tree", "record", reason=reason, correlation=facts)
-    aside = f"ended-{time.time_ns() // 1_000_000}-"
-    for path in (signer.path, signer.path.parent / LAST):
-        with contextlib.suppress(FileNotFoundError):
-            path.rename(path.with_name(aside + path.name))
     return known[0].name
+
+
+@contextlib.contextmanager
+def _moved_aside(signer: Signer) -> Iterator[None]:
+    """Move the old keys, and what they signed last, aside before the database forgets them: else a server would enter
+    them again. Put them back if the block fails."""
+    aside = f"ended-{time.time_ns() // 1_000_000}-"
+    moved: list[tuple[Path, Path]] = []
+    try:
+        for path in (signer.path, signer.path.parent / LAST):
+            with contextlib.suppress(FileNotFoundError):
+                moved.append((path.rename(path.with_name(aside + path.name)), path))
+        yield
+    except BaseException:
+        for there, path in moved:
+            there.rename(path)
+        raise
 
 
 def _sign(signer: Signer, key: SigningKey, heads: Sequence[tree.Head]) -> str:

@@ -176,6 +176,28 @@ def test_after_a_restore_another_tree_begins_and_the_audit_log_says_so(signer):
     assert len(list(signer.path.parent.glob("ended-*"))) == 2
 
 
+def test_the_old_keys_are_away_before_the_database_forgets_them_and_back_if_that_fails(signer, monkeypatch):
+    say("a")
+    checkpoints.make(signer)
+    keys, there = checkpoints.verifier_keys(), []
+
+    def fail(*args, **keywords):
+        there.append(signer.path.exists())
+        raise Conflict("the audit log is locked")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(checkpoints.chain, "add_entry", fail)
+        with pytest.raises(Conflict, match="is locked"):
+            checkpoints.begin_anew(signer, SYSTEM, "restored")
+
+    assert there == [False]
+    assert signer.has_keys()
+    assert signer.last() is not None
+    say("a")
+    assert checkpoints.make(signer)
+    assert checkpoints.verifier_keys() == keys
+
+
 @pytest.mark.parametrize("change", ["leaf", "extra", "root"])
 def test_a_changed_tree_is_not_signed(signer, change):
     say("a")
