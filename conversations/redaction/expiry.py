@@ -100,7 +100,8 @@ def preview(rule: Expiring) -> tuple[Counter[str], int]:
         for event in page:
             counts[event.kind] += 1
             if event.conversation not in blocked:
-                blocked[event.conversation] = _is_held(event.conversation)
+                row = Conversation.objects.filter(pk=event.conversation).first()
+                blocked[event.conversation] = row is not None and _is_held(row)
             held += blocked[event.conversation]
     return counts, held
 
@@ -118,10 +119,9 @@ def expire(
             if not goes_on():
                 break
             began = time.monotonic()
-            if _expire(by, conversation, seqs, rule, reason):
-                expired += len(seqs)
-            else:
-                held += len(seqs)
+            is_done = _expire(by, conversation, seqs, rule, reason)
+            expired += len(seqs) if is_done else 0
+            held += len(seqs) if is_done is False else 0
             progress(expired, expired + held)
             write_ahead_log.shorten()
             time.sleep((time.monotonic() - began) * SHARE)
@@ -139,12 +139,14 @@ def _pages(rule: Expiring, goes_on: GoesOn) -> Iterator[tuple[int, list[int]]]:
                 yield conversation, seqs[at : at + PAGE]
 
 
-def _expire(by: Who, conversation: int, seqs: Sequence[int], rule: Expiring, reason: str) -> bool:
+def _expire(by: Who, conversation: int, seqs: Sequence[int], rule: Expiring, reason: str) -> bool | None:
     """Take out events of one conversation; return False where a hold is in force or a run is at work, or a mistake of
-    ours stops it, which costs these events alone."""
-    if _is_held(conversation):
+    ours stops it, which costs these events alone; None if the conversation was removed meanwhile."""
+    row = Conversation.objects.filter(pk=conversation).first()
+    if row is None:
+        return None
+    if _is_held(row):
         return False  # nobody's wish is refused: no entry
-    row = Conversation.objects.get(pk=conversation)
     target = f"conversation:{row.key}"
     try:
         with audited_action(by, "expire", target, right="redact") as principal:
@@ -167,10 +169,9 @@ def _expire(by: Who, conversation: int, seqs: Sequence[int], rule: Expiring, rea
     return True
 
 
-def _is_held(conversation: int) -> bool:
+def _is_held(row: Conversation) -> bool:
     try:
-        legal_holds.require_none([conversation])
-        row = Conversation.objects.get(pk=conversation)
+        legal_holds.require_none([row.pk])
         redact.require_idle([selection.Part(row, ())])
     except Conflict:
         return True

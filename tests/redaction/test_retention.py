@@ -211,6 +211,30 @@ def test_the_age_of_copies_counts_from_when_the_fork_was_made(team, is_narrow):
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_conversation_that_is_removed_during_a_round_does_not_end_it(monkeypatch):
+    for key in ("retain-r", "retain-s"):
+        spoken(key, SECRET)
+        aged(key, 1)
+    rule = expiry.Expiring(time.time_ns() // 1000 - retention_rules.DAY_US)
+    matching = expiry.matching
+
+    def removed_after_the_read(rule):
+        for page in matching(rule):
+            Event.objects.filter(conversation__key="retain-r").delete()
+            Conversation.objects.filter(key="retain-r").delete()
+            yield page
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(expiry, "matching", removed_after_the_read)
+        assert expiry.expire(SYSTEM, rule, "a day", lambda *_: None) == (1, 0)
+        spoken("retain-r", SECRET)
+        aged("retain-r", 1)
+        assert expiry.preview(rule)[1] == 0
+
+    assert erased("retain-s") == [1]
+
+
+@pytest.mark.django_db(transaction=True)
 def test_conversations_that_expire_do_not_come_to_the_top_of_the_list():
     spoken("retain-e", SECRET, "hello")
     spoken("retain-f", "hello")
