@@ -89,14 +89,16 @@ class RetentionJob(BackgroundThread):
         return self._is_open and (self._lease is None or self._lease.hold())
 
 
-def run_rule(rule: RetentionRule, *, goes_on: expiry.GoesOn = lambda: True) -> tuple[int, int]:
+def run_rule(
+    rule: RetentionRule, progress: expiry.Progress = lambda *_: None, *, goes_on: expiry.GoesOn = lambda: True
+) -> tuple[int, int]:
     """Take out what one rule takes now, and note on it how many: redacted, held back. One that is stopped has not run:
     it does the rest when it is called again. Raises Conflict if the clock has jumped ahead."""
     retention_clock.require_steady()
     began = time.time_ns() // 1000
     reason = f"retention rule {rule.pk}: {rule.reason}"[:500]
     redacted, held = expiry.expire(
-        SYSTEM, retention_rules.selector(rule), reason, lambda *_: None, goes_on=lambda: goes_on() and _is_there(rule)
+        SYSTEM, retention_rules.selector(rule), reason, progress, goes_on=lambda: goes_on() and _is_there(rule)
     )
     ran_at = {"ran_at": began} if goes_on() else {}
     with write_transaction():

@@ -22,6 +22,7 @@ from conversations.redaction.expiry import Expiring
 from conversations.redaction.selection import find_conversation
 
 DAY_US = 86_400_000_000
+PROGRESS = "Expired: {} of {} events that are old enough"
 
 
 class Command(RecordedTextCommand):
@@ -61,7 +62,7 @@ class Command(RecordedTextCommand):
         if options["dry_run"]:
             self._preview(rule)
             return
-        progress = ProgressLine(self.stderr, "Expired: {} of {} events looked at")
+        progress = ProgressLine(self.stderr, PROGRESS)
         try:
             expired, held = expiry.expire(SYSTEM, rule, options["reason"], progress.tell)
         except SwitchboardError as error:
@@ -103,7 +104,11 @@ class Command(RecordedTextCommand):
             if is_dry:
                 self._preview(retention_rules.selector(rule))
             else:
-                expired, held = retention_job.run_rule(rule)
+                progress = ProgressLine(self.stderr, PROGRESS)
+                try:
+                    expired, held = retention_job.run_rule(rule, progress.tell)
+                finally:
+                    progress.end()
                 self.stdout.write(f"Expired {expired:,} events; {held:,} are on hold or belong to an active run.")
                 count += expired
         if count:

@@ -10,6 +10,7 @@ from django.db import OperationalError
 from conversations.core import data_dir, schema_state
 from conversations.core.db_threads import unavailable
 from conversations.events.log import rebuild
+from conversations.import_export.progress import ProgressLine
 
 
 class Command(BaseCommand):
@@ -39,6 +40,11 @@ class Command(BaseCommand):
         if rebuild.position():
             self.stdout.write("Resuming an interrupted rebuild (--from-start starts over).")
         conversations = events = 0
-        for _, count in rebuild.rebuild():
-            conversations, events = conversations + 1, events + count
+        progress = ProgressLine(self.stderr, "Rebuilt: {} conversations from {} events")
+        try:
+            for _, count in rebuild.rebuild():
+                conversations, events = conversations + 1, events + count
+                progress.tell(conversations, events)
+        finally:
+            progress.end()
         self.stdout.write(f"Rebuilt {conversations:,} conversations from {events:,} events.")

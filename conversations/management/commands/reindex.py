@@ -10,6 +10,7 @@ from django.db import connection
 from conversations.core import data_dir, schema_state
 from conversations.core.errors import Unavailable
 from conversations.events.log.commit_batch import be_writer
+from conversations.import_export.progress import ProgressLine
 from conversations.search import index_writer
 from conversations.search.indexer import Indexer
 
@@ -30,14 +31,19 @@ class Command(BaseCommand):
                 index_writer.begin()
                 index_writer.empty()
                 indexer = Indexer()
-                while index_writer.lag().events:
-                    self._step(indexer)
+                self._work(indexer)
         except Unavailable as error:
             raise CommandError(error.message + ": stop it first" * (error.code == data_dir.HELD)) from None
         self.stdout.write(f"Indexed {indexer.indexed:,} events.")
 
-    def _step(self, indexer: Indexer) -> None:
-        try:
-            indexer.step()
-        except index_writer.IndexSuperseded:  # a server was faster with these
-            self.stdout.write("A running server is indexing as well.", ending="\n")
+    def _work(self, indexer: Indexer) -> None:
+        progress, is_told = ProgressLine(self.stderr, "Indexed: {} events, {} to go"), False
+        while left := index_writer.lag().events:
+            progress.tell(indexer.indexed, left)
+            try:
+                indexer.step()
+            except index_writer.IndexSuperseded:  # a server was faster with these
+                if not is_told:
+                    self.stdout.write("A running server is indexing as well.")
+                is_told = True
+        progress.end()
