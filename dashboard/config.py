@@ -148,7 +148,9 @@ class Config(BaseModel):
         default=False,
         description="people cannot decide on a run whose input they wrote or sent, or asked an agent to send",
     )
-    redaction_four_eyes: bool = Field(default=False, description="a second admin confirms each redaction")
+    redaction_four_eyes: bool = Field(
+        default=False, description="a second admin confirms each redaction and each retention rule"
+    )
     retention_every_s: float = Field(default=86_400, gt=0, description="seconds between rounds of the retention rules")
     session_items: int = Field(default=200, ge=1, le=1_000_000, description="conversation items that agents remember")
     session_days: float = Field(

@@ -1,4 +1,5 @@
-"""Redactions that take two people, where the operator says so: one asks, another confirms or declines.
+"""Redactions and retention rules that take two people, where the operator says so: one asks, another confirms or
+declines.
 
 Called by the page, the API and the command. Without that setting what is asked for is done at once.
 """
@@ -14,9 +15,11 @@ from conversations.access.action_context import audited_action
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
+from conversations.core.principals import Principal
 from conversations.core.write_transaction import write_transaction
-from conversations.models import RedactionRequest
-from conversations.redaction import legal_holds, scope
+from conversations.models import RedactionRequest, RetentionRule
+from conversations.redaction import legal_holds, retention_rules, scope
+from conversations.redaction.retention_rules import RetentionTerms
 from conversations.redaction.scope import RedactionOutcome, RedactionScope
 
 MAX_PENDING = 200
@@ -40,16 +43,33 @@ def submit(by: Who, what: RedactionScope, reason: str) -> Submitted:
             raise Invalid("there is nothing left to redact", field="events")
         if places and all(place.blocked for place in places):
             raise Conflict(places[0].blocked, code="held")
-        if pending().count() >= MAX_PENDING:
-            raise Conflict(
-                f"{MAX_PENDING} requests already wait for a second person: decide on those first", code="too_many"
-            )
-        now = time.time_ns() // 1000
-        made = RedactionRequest.objects.create(
-            scope=what.as_json(), reason=reason, requested_by=str(principal), requested_at=now
+        return Submitted(None, _request(principal, what, reason))
+
+
+def submit_rule(by: Who, terms: RetentionTerms, reason: str) -> RetentionRule | RedactionRequest:
+    """Set a retention rule, or ask a second person to confirm it, because it redacts without one. Raises like
+    `retention_rules.set_rule`."""
+    if not settings.CONFIG.redaction_four_eyes:
+        return retention_rules.set_rule(by, reason=reason, **terms._asdict())
+    reason = legal_holds.checked_reason(reason)
+    terms = retention_rules.checked(terms)
+    what = RedactionScope(**terms._asdict())
+    with audited_action(by, "request_redaction", what.target, right="redact") as principal:
+        retention_rules.require_free(terms)
+        return _request(principal, what, reason)
+
+
+def _request(principal: Principal, what: RedactionScope, reason: str) -> RedactionRequest:
+    if pending().count() >= MAX_PENDING:
+        raise Conflict(
+            f"{MAX_PENDING} requests already wait for a second person: decide on those first", code="too_many"
         )
-        chain.add_entry(principal, "request_redaction", what.target, reason=reason, correlation={"request": made.pk})
-    return Submitted(None, made)
+    now = time.time_ns() // 1000
+    made = RedactionRequest.objects.create(
+        scope=what.as_json(), reason=reason, requested_by=str(principal), requested_at=now
+    )
+    chain.add_entry(principal, "request_redaction", what.target, reason=reason, correlation={"request": made.pk})
+    return made
 
 
 def pending() -> QuerySet[RedactionRequest]:

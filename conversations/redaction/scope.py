@@ -1,5 +1,5 @@
-"""What a person asks to have redacted: events, a tool call or a field of it, or everything about a person. Used by the
-page, the API and the command, which show what would go before they do it."""
+"""What a person asks to have redacted: events, a tool call or a field of it, everything about a person, or by a
+retention rule what grows old. Used by the page, the API and the command, which show what would go before they do it."""
 
 import hashlib
 import json
@@ -14,16 +14,27 @@ from conversations.core import write_ahead_log
 from conversations.core.errors import Conflict, Invalid
 from conversations.events.log import hash_chain
 from conversations.models import Approval, AuditEntry, Conversation, Event, RedisPosition, Run, SessionItem, ToolCall
-from conversations.redaction import alert_details, audit_entries, erase_id, id_columns, legal_holds, redact, selection
+from conversations.redaction import (
+    alert_details,
+    audit_entries,
+    erase_id,
+    id_columns,
+    legal_holds,
+    redact,
+    retention_rules,
+    selection,
+)
 from conversations.redaction.call_field import SHORTEST
 from conversations.redaction.id_forms import ErasedId
 from conversations.redaction.redact import Redacted
+from conversations.redaction.retention_rules import RetentionTerms
 from conversations.redaction.selection import MAX_EVENTS, Part
 
 
 class RedactionScope(NamedTuple):
     """Events of a conversation; or its id (`is_id`); or a tool call, or one `field` of it; or entries of the audit log;
-    or a person by name, and words that describe them: in conversations and in the audit log."""
+    or a person by name, and words that describe them: in conversations and in the audit log; or what a retention rule
+    takes after so many `days`, of one conversation, event type or team, or of any."""
 
     conversation: str = ""
     events: Sequence[int] = ()
@@ -33,6 +44,9 @@ class RedactionScope(NamedTuple):
     words: Sequence[str] = ()
     entries: Sequence[int] = ()
     is_id: bool = False
+    days: int = 0
+    kind: str = ""
+    team: str = ""
 
     @classmethod
     def from_json(cls, text: str) -> "RedactionScope":
@@ -42,6 +56,11 @@ class RedactionScope(NamedTuple):
     def as_json(self) -> str:
         """Write it."""
         return json.dumps(self._asdict())
+
+    @property
+    def terms(self) -> RetentionTerms | None:
+        """Return the terms of the retention rule, if it is one."""
+        return RetentionTerms(self.days, self.kind, self.team, self.conversation) if self.days else None
 
     @property
     def is_about_person(self) -> bool:
@@ -74,11 +93,15 @@ class RedactionScope(NamedTuple):
             return f"person:{hashlib.sha256('/'.join((self.person, *self.words)).encode()).hexdigest()[:16]}"
         if self.entries:
             return audit_entries.TARGET
+        if self.terms and not self.conversation:
+            return retention_rules.TARGET
         return f"tool_call:{self.call}" if self.call else f"conversation:{self.conversation}"
 
     @property
     def name(self) -> str:
         """Return what it is, in words."""
+        if self.terms:
+            return retention_rules.name_of(self.terms)
         if self.is_about_person:
             return f"everything about {', '.join(filter(None, (self.person, *self.words)))}"
         if self.is_id:
@@ -112,6 +135,8 @@ class RedactionOutcome(NamedTuple):
 def preview(scope: RedactionScope) -> list[RedactedPlace]:
     """Return what would go and where; change nothing. Raises Invalid, NotFound."""
     scope.require_one()
+    if scope.terms:
+        return []
     if scope.is_id:
         return _places_of_id(selection.find_conversation(scope.conversation))
     merged: dict[int, tuple[Conversation, dict[int, str]]] = {}
@@ -139,6 +164,9 @@ def carry_out(by: Who, scope: RedactionScope, reason: str, **facts: Any) -> Reda
     """Redact it. Of a person, where one conversation is refused (held, or a run is at work), the others are done.
     Raises as `redact` does, and Invalid; `facts` are for the audit entries."""
     scope.require_one()
+    if scope.terms:
+        retention_rules.set_rule_once(by, scope.terms, reason)
+        return RedactionOutcome((), ())
     if scope.is_id:
         return RedactionOutcome(erase_id.erase_id(by, scope.conversation, reason, **facts), ())
     if scope.call:

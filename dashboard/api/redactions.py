@@ -15,7 +15,9 @@ from dashboard.pages.require_permission import require_permission
 
 
 @endpoint(
-    get=Operation("List redactions that wait for a second admin.", {200: schemas.RedactionRequests}),
+    get=Operation(
+        "List redactions and retention rules that wait for a second admin.", {200: schemas.RedactionRequests}
+    ),
     post=Operation(
         "Redact events, a conversation's id, a tool call or its field, everything about a person, or audit entries.",
         {201: schemas.RedactionOutcome, 202: schemas.RedactionOutcome},
@@ -54,7 +56,7 @@ def preview(request: HttpRequest) -> JsonResponse:
 
 @endpoint(
     post=Operation(
-        "Confirm or decline a redaction that somebody else requested.",
+        "Confirm or decline a redaction or a retention rule that somebody else requested.",
         {200: schemas.RedactionOutcome},
         body=ToDecideRedaction,
         errors=(404, 409),

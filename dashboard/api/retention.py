@@ -5,7 +5,8 @@ from django.http import HttpRequest, JsonResponse
 from conversations.core.errors import NotFound
 from conversations.core.micros import to_datetime
 from conversations.models import LegalHold, RetentionRule
-from conversations.redaction import expiry, legal_holds, retention_rules
+from conversations.redaction import expiry, legal_holds, requests, retention_rules
+from conversations.redaction.retention_rules import RetentionTerms
 from dashboard.api.openapi.operations import Operation, endpoint
 from dashboard.api.request_input import read_body
 from dashboard.api.schemas import redaction as schemas
@@ -37,15 +38,23 @@ def release(request: HttpRequest, number: int) -> JsonResponse:
 
 @endpoint(
     get=Operation("List the retention rules.", {200: schemas.RetentionRules}),
-    post=Operation("Set a retention rule.", {201: schemas.RetentionRule}, body=ToRetain, errors=(409,)),
+    post=Operation(
+        "Set a retention rule.",
+        {201: schemas.RetentionRule, 202: schemas.RetentionRequested},
+        body=ToRetain,
+        errors=(409,),
+    ),
 )
 @require_permission("redact")
 def rules(request: HttpRequest) -> JsonResponse:
-    """List rules (GET), or set one (POST): 201 with the rule."""
+    """List rules (GET), or set one (POST): 201 with the rule, 202 if a second person has to confirm it."""
     if request.method == "POST":
-        body = read_body(request, ToRetain).model_dump()
-        made = retention_rules.set_rule(request.user, conversation=body.pop("conversation_id"), **body)
-        return JsonResponse(_rule(made), status=201)
+        body = read_body(request, ToRetain)
+        terms = RetentionTerms(body.days, body.kind, body.team, body.conversation_id)
+        made = requests.submit_rule(request.user, terms, body.reason)
+        if isinstance(made, RetentionRule):
+            return JsonResponse(_rule(made), status=201)
+        return JsonResponse({"request": made.pk}, status=202)
     return JsonResponse({"items": [_rule(rule) for rule in retention_rules.rules()], "cursor": None})
 
 

@@ -21,7 +21,7 @@ from conversations.core import hidden_characters
 from conversations.core.errors import Invalid, NotAllowed, SwitchboardError
 from conversations.core.micros import to_datetime
 from conversations.models import Redaction, RedactionRequest
-from conversations.redaction import requests, scope
+from conversations.redaction import expiry, requests, retention_rules, scope
 from conversations.redaction.requests import Submitted
 from conversations.redaction.scope import RedactedPlace, RedactionScope
 from conversations.redaction.selection import MAX_EVENTS, range_of
@@ -173,6 +173,9 @@ def _waiting(request: HttpRequest) -> list[dict[str, Any]]:
 
 def _would_go(pending_request: RedactionRequest) -> dict[str, Any]:
     what = RedactionScope.from_json(pending_request.scope)
+    if what.terms:
+        kinds, held = expiry.preview(retention_rules.selector(what.terms))
+        return {"is_previewed": True, "events": kinds.total(), "held": held}
     try:
         places, entries = scope.preview(what), scope.preview_entries(what)
     except SwitchboardError as error:
@@ -200,6 +203,7 @@ def _request(pending_request: RedactionRequest, principal: str) -> dict[str, Any
         "by": hidden_characters.spelled_out(pending_request.requested_by.removeprefix("user:")),
         "is_own": four_eyes.is_same_person(principal, pending_request.requested_by),
         "at": to_datetime(pending_request.requested_at),
+        "is_rule": RedactionScope.from_json(pending_request.scope).terms is not None,
         "is_previewed": False,
         "events": 0,
         "fault": "",

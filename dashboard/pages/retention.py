@@ -11,7 +11,8 @@ from conversations.core import hidden_characters
 from conversations.core.errors import Invalid, NotAllowed, SwitchboardError
 from conversations.core.micros import to_datetime
 from conversations.models import Agent, LegalHold, RetentionRule
-from conversations.redaction import expiry, legal_holds, retention_clock, retention_job, retention_rules
+from conversations.redaction import expiry, legal_holds, requests, retention_clock, retention_job, retention_rules
+from conversations.redaction.retention_rules import RetentionTerms
 from dashboard.pages import form_error
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
@@ -26,7 +27,8 @@ MAX_TEAMS = 200
 @require_permission("redact")
 @require_http_methods(["GET", "HEAD", "POST"])
 def retention(request: HttpRequest) -> HttpResponse:
-    """List rules and holds; `?dry_run=NUMBER` counts what a rule would remove now. A POST sets a rule."""
+    """List rules and holds; `?dry_run=NUMBER` counts what a rule would remove now. A POST sets a rule, or requests a
+    second person's confirmation."""
     if request.method != "POST":
         return _draw(request, entered={})
     entered = {name: request.POST.get(name, "").strip()[:2000] for name in (*OF_RULE, "reason")}
@@ -34,10 +36,11 @@ def retention(request: HttpRequest) -> HttpResponse:
         days = entered["days"]
         if not (days.isdecimal() and len(days) < 9):
             raise Invalid("must be a whole number", field="days")
-        retention_rules.set_rule(request.user, **{**entered, "days": int(days)})  # type: ignore[arg-type]  # as named
+        terms = RetentionTerms(int(days), entered["kind"], entered["team"], entered["conversation"])
+        made = requests.submit_rule(request.user, terms, entered["reason"])
     except SwitchboardError as error:
         return _draw(request, error, entered=entered)
-    return _back("set")
+    return _back("set" if isinstance(made, RetentionRule) else "requested")
 
 
 @require_permission("redact")

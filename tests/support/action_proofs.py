@@ -75,7 +75,11 @@ ELSEWHERE: dict[str, str] = {
     "requests.decline": "test_scope.py::test_a_declined_request_changes_nothing_and_one_about_a_person_keeps_no_words",
     "requests.submit": "test_scope.py::test_where_two_people_are_needed_a_second_one_confirms",
     "retention_clock.confirm": "test_retention_clock.py::test_an_admin_alone_confirms_it_and_retention_goes_on",
+    "requests.submit_rule": "test_retention_two_admins.py::test_a_rule_over_the_api_waits_for_a_second_admin",
     "retention_rules.remove_rule": "test_retention.py::test_only_an_admin_sets_and_removes_rules_and_each_is_audited",
+    "retention_rules.set_rule_once": (
+        "test_retention_two_admins.py::test_a_confirmation_that_was_cut_off_sets_its_rule_once"
+    ),
     "retention_rules.set_rule": "test_retention.py::test_only_an_admin_sets_and_removes_rules_and_each_is_audited",
     "reveal.reveal": "test_reveal.py::test_nobody_else_looks_and_who_tries_is_an_entry",
     "action_context.audited_action": "test_audit.py::test_a_refused_action_leaves_one_refusal_and_no_change",

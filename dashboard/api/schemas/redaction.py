@@ -77,7 +77,7 @@ class RedactionOutcome(Shape):
 
 
 class RedactionRequest(Shape):
-    """A redaction that waits for a second admin."""
+    """A redaction or a retention rule that waits for a second admin."""
 
     id: int
     what: str
@@ -162,6 +162,12 @@ class RetentionRule(Shape):
     ran_at: datetime | None
     redacted: int
     held_back: int
+
+
+class RetentionRequested(Shape):
+    """The number of the request, which waits for a second admin like that of a redaction."""
+
+    request: int
 
 
 class RetentionRules(Paged[RetentionRule]):
