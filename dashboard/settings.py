@@ -93,6 +93,7 @@ AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # the time shown to the p
 AXES_ENABLE_ACCESS_FAILURE_LOG = False
 AXES_DISABLE_ACCESS_LOG = True  # the audit log has it
 AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "old", "new", "t", "csrfmiddlewaretoken"]  # never kept
+AXES_CLIENT_IP_CALLABLE = "dashboard.sign_in_throttle.kept_address"
 AXES_USERNAME_CALLABLE = "dashboard.sign_in_throttle.kept_name"
 AXES_HANDLER = "dashboard.sign_in_throttle.Handler"
 AXES_LOCKOUT_CALLABLE = "dashboard.pages.sign_in.locked_out"

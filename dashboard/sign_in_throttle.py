@@ -1,5 +1,5 @@
 """The throttle of sign-ins: five wrong tries of one name from one address, then a pause. django-axes counts; the
-numbers are `AXES_…` in `dashboard/settings.py`."""
+numbers are `AXES_…` in `dashboard/settings.py`. Of IPv6, addresses of one /64 network count as one."""
 
 import threading
 from collections import Counter
@@ -17,6 +17,7 @@ from django.db.models import Max
 from django.http import HttpRequest
 from django.utils.crypto import salted_hmac
 
+from conversations.core.client_network import client_network
 from conversations.core.write_transaction import write_transaction
 from conversations.models import User
 
@@ -36,6 +37,7 @@ class PasswordCheckQueue:
     @contextmanager
     def place(self, address: str, name: str) -> Iterator[bool]:
         """Hold a place in the line and then a slot; False where there is no place."""
+        address = client_network(address)
         if not self._enter(address, name):
             yield False
             return
@@ -69,6 +71,11 @@ class Handler(AxesDatabaseHandler):  # type: ignore[misc]  # django-axes has no 
             super().user_logged_in(*args, **kwargs)
 
 
+def kept_address(request: HttpRequest) -> str:
+    """Return the address that wrong tries are counted by: of IPv6 that of the network. django-axes calls it."""
+    return _address(request.META["REMOTE_ADDR"])
+
+
 def kept_name(request: HttpRequest | None, credentials: Mapping[str, Any] | None = None) -> str:
     """Return what the table of wrong tries keeps of a name: of one that is nobody's a keyed digest, since it may be a
     password typed in the wrong place. django-axes calls it."""
@@ -91,7 +98,11 @@ def tries_left(request: HttpRequest, name: str) -> int:
 
 def locked_until(name: str, address: str) -> datetime | None:
     """Return when this name may try again from this address; None when it is not locked."""
-    attempts = AccessAttempt.objects.filter(username=stored_name(name), ip_address=address)
+    attempts = AccessAttempt.objects.filter(username=stored_name(name), ip_address=_address(address))
     last: datetime | None = attempts.aggregate(last=Max("attempt_time"))["last"]
     pause = get_cool_off()
     return last + pause if last and pause else None
+
+
+def _address(address: str) -> str:
+    return client_network(address).partition("/")[0]

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from conversations.access.origin_check import address_of
+from conversations.core.client_network import client_network
 from conversations.core.errors import RETRY_STATUSES, Invalid, MethodNotAllowed, SwitchboardError, TooLarge
 from conversations.core.held_bodies import held_bodies
 
@@ -82,7 +83,7 @@ async def body(scope: Scope, receive: Receive, limit: int) -> bytes:
             raise too_large(limit)
         return whole
     parts, size = [], 0
-    with held_bodies.counting(address_of(scope)) as resize:
+    with held_bodies.counting(client_network(address_of(scope))) as resize:
         while True:
             if message["type"] == "http.disconnect":
                 raise Invalid("the request body is incomplete")

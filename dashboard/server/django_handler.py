@@ -27,6 +27,7 @@ from conversations.access.authentication import Caller
 from conversations.access.origin_check import address_of
 from conversations.asgi import route
 from conversations.core import log_format
+from conversations.core.client_network import client_network
 from conversations.core.db_threads import POOL_SIZE
 from conversations.core.errors import Busy, SwitchboardError, TooLarge
 from conversations.core.held_bodies import held_bodies
@@ -90,7 +91,7 @@ class PageHandler(ASGIHandler):
         """Read the body into memory. Raises RequestDataTooBig beyond `MAX_BODY` bytes, Busy while too much is being
         received."""
         body, more = io.BytesIO(), True
-        with held_bodies.counting(sender) as resize:
+        with held_bodies.counting(client_network(sender)) as resize:
             while more:
                 message = await receive()
                 if message["type"] == "http.disconnect":

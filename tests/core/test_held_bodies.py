@@ -85,3 +85,19 @@ async def _read_beside(read):
 
     assert await SlowClient(read, PART, "192.0.2.2").end() == len(PART) + 1
     assert await slow.end() == len(PART) + 1
+
+
+@pytest.mark.parametrize("read", [read_page, read_raw])
+def test_addresses_of_one_network_share_its_room(read, monkeypatch):
+    monkeypatch.setattr(held_bodies, "limit", LIMIT)
+    monkeypatch.setattr(held_bodies, "limit_of_one", LIMIT // 2)
+    asyncio.run(_read_within_a_network(read))
+
+
+async def _read_within_a_network(read):
+    slow = SlowClient(read, PART, "2001:db8::1")
+    await asyncio.wait_for(slow.has_sent.wait(), 20)
+
+    with pytest.raises(Busy):
+        await asyncio.wait_for(SlowClient(read, PART, "2001:db8::2").task, 20)
+    assert await slow.end() == len(PART) + 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from conversations.access.audit import chain
+from conversations.core.client_network import client_network
 from conversations.core.principals import SYSTEM, Principal
 from conversations.core.write_transaction import write_transaction
 
@@ -16,7 +17,8 @@ LIMIT = 1_000  # windows open at once; later addresses share one
 
 
 class RefusalKey(NamedTuple):
-    """What is counted together. `target` must come from a small set: a route, a known person; never free text."""
+    """What is counted together. `target` must come from a small set: a route, a known person; never free text.
+    `address` is a `client_network`."""
 
     address: str
     verb: str
@@ -38,7 +40,7 @@ _windows: dict[RefusalKey, _Window] = {}
 def record_refusal(address: str, verb: str, target: str, *, reason: str) -> None:
     """Record the first refusal at once; those of the next minute become one entry with their number."""
     flush()
-    what = RefusalKey(address, verb, target)
+    what = RefusalKey(client_network(address), verb, target)
     with _guard:
         if what not in _windows and len(_windows) >= LIMIT:
             what = what._replace(address="others")
@@ -46,7 +48,7 @@ def record_refusal(address: str, verb: str, target: str, *, reason: str) -> None
             _windows[what].more += 1
             return
         _windows[what] = _Window(reason)
-    _enter(what, reason, 1)
+    _enter(what if what.address == "others" else what._replace(address=address), reason, 1)
 
 
 def is_repeat(by: Principal, verb: str, target: str, reason: str) -> bool:
