@@ -18,7 +18,7 @@ from dashboard.pages.conversation_entries import entries_of, notes_of
 
 MAX_ENTRIES = 1_000  # entries of one document
 PAGE = 200  # entries of one read
-_FOLDED = re.compile(r'<details class="(tool|unfold)"')
+_FOLDED = re.compile(r'<details(?! open)(?! class="(?:disclosed|way)\b)')
 
 
 @require_safe
@@ -52,5 +52,5 @@ def _entries(row: Conversation, after: int) -> tuple[list[Markup], int]:
 
 
 def _unfolded(entry: Markup) -> Markup:
-    """Unfold calls and long texts. Text that people or agents wrote cannot contain this markup: it is escaped."""
-    return safe(_FOLDED.sub(r'<details open class="\1"', str(entry)))
+    """Unfold all but raw fields and forms. Text of people and agents cannot contain this markup: it is escaped."""
+    return safe(_FOLDED.sub("<details open", str(entry)))

@@ -1,5 +1,7 @@
 """A conversation to be printed: all of it, or what is left out is said; calls and long texts open."""
 
+import re
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -54,6 +56,18 @@ def test_calls_and_long_texts_are_open(browser: Client) -> None:
     assert '<details open class="unfold"' in html
     assert '<details class="' not in html.replace('<details class="disclosed"', "")
     assert "&lt;details class=" in html
+
+
+def test_json_and_long_outputs_are_open(browser: Client) -> None:
+    nested = {"order": {"customer": {"address": {"street": "Hill Road"}}, "items": list(range(30))}}
+    for call, output in (("c1", nested), ("c2", "\n".join(f"line {n}" for n in range(100)))):
+        store({"event": "tool_step", "name": "find", "tool_call_id": call, "status": "success", "output": output})
+
+    html = re.sub(r'<details class="disclosed".*?</details>', "", printed(browser), flags=re.DOTALL)
+
+    assert "Hill Road" in html
+    assert '<details open class="rest">' in html
+    assert re.findall(r"<details(?! open)[^>]*>", html) == []
 
 
 def test_an_empty_place_is_not_found(browser: Client) -> None:
