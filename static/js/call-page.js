@@ -25,7 +25,7 @@ class CallOutcome extends HTMLElement {
 
   connectedCallback() {
     const { conversation, after } = this.dataset;
-    this.#unsubscribe = socket.subscribe(`stream:${conversation}`, { after: Number(after) }, { events: ({ events }) => this.#receive(events) });
+    this.#unsubscribe = socket.subscribe(`stream:${conversation}`, { after: Number(after) }, { events: ({ events }) => this.#receive(events), reset: () => location.reload() });
     this.#removeKey = onKey("r", () => document.querySelector("#replay")?.querySelector("summary, input, button")?.focus());
   }
 

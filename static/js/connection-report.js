@@ -7,7 +7,7 @@ import { socket } from "./socket.js";
 
 /**
  * Dispatches `connection:down` {seq}, `connection:restored` {count, first, last, isWhole, awayMs}, `connection:gap` {from, to, reason},
- * `connection:reset`, `connection:error` {code, message}; `connection:ended` {isLive} where a loss ended and nothing is counted:
+ * `connection:error` {code, message}; `connection:ended` {isLive} where a loss ended and nothing is counted:
  * the page follows nothing, or the server refuses it.
  */
 export class ConnectionReport {
@@ -58,13 +58,6 @@ export class ConnectionReport {
   left() {
     this.#restored.end();
     this.#endUncounted();
-  }
-
-  /** The record has another history (a new epoch), and the page was rendered again. */
-  reset() {
-    this.#isDown = false;
-    this.#restored.end();
-    this.#dispatch("connection:reset", {});
   }
 
   error({ code, message }) {

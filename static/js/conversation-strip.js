@@ -1,8 +1,9 @@
 /** The bar above a transcript: connection lost, what a reconnect restored, what is missing. Reports only what was counted. */
 import { gapText } from "./gap-notice.js";
+import { takeRestored } from "./restored-page.js";
 
 const RESTORED_MS = 20_000; // for which a restored connection is reported
-const EVENTS = ["down", "restored", "ended", "gap", "reset", "error"];
+const EVENTS = ["down", "restored", "ended", "gap", "error"];
 /** Kind of a report → its tone and its icon. */
 const TONES = {
   down: ["waiting", "s-stuck"],
@@ -20,6 +21,7 @@ class ConversationStrip extends HTMLElement {
   connectedCallback() {
     for (const name of EVENTS) this.parentElement.addEventListener(`connection:${name}`, this);
     this.querySelector("[data-dismiss]").addEventListener("click", () => this.#close());
+    if (takeRestored()) this.#show("reset", bold("The record was restored from a backup."), " This page was reloaded.");
   }
 
   disconnectedCallback() {
@@ -32,7 +34,6 @@ class ConversationStrip extends HTMLElement {
     else if (type === "connection:restored") this.#showRestored(detail);
     else if (type === "connection:ended") this.#showEnded(detail);
     else if (type === "connection:gap") this.#showGap(detail);
-    else if (type === "connection:reset") this.#showReset();
     else this.#show("lost", detail.message);
   }
 
@@ -74,12 +75,6 @@ class ConversationStrip extends HTMLElement {
   #showGap({ from, to, reason }) {
     this.#show("lost", bold(gapText({ from, to })), reason ? ` ${reason}` : "");
     this.#showLink("Show", from);
-  }
-
-  #showReset() {
-    this.#downAt = 0;
-    clearInterval(this.#ageTimer);
-    this.#show("reset", bold("The record was restored from a backup."), " This page was reloaded.");
   }
 
   #show(kind, ...content) {

@@ -8,6 +8,7 @@ import { ConnectionReport } from "./connection-report.js";
 import { RequestError } from "./fetch.js";
 import { followPlayhead } from "./playhead-follow.js";
 import { dispatchRedacted, includesRedaction } from "./redaction-watch.js";
+import { reloadRestored } from "./restored-page.js";
 import { socket } from "./socket.js";
 import { changeState } from "./state-events.js";
 
@@ -22,7 +23,6 @@ export class LivePart {
   #receivedSeq; // of the newest event received
   #timer = 0;
   #tookMs = 0;
-  #isStale = false; // the epoch changed: all that is shown has to be replaced
   #onVisible = () => this.#schedule();
 
   /** @param {HTMLElement} element @param {() => Promise<void>} renew  fetches and renders the part */
@@ -40,7 +40,7 @@ export class LivePart {
       events: ({ events }) => this.#receive(events),
       caughtUp: ({ seq }) => this.#report.caughtUp(seq),
       presence: ({ people }) => this.#dispatch("transcript:presence", { people }),
-      reset: () => this.#invalidate(),
+      reset: reloadRestored,
       down: () => this.#report.down(this.#receivedSeq),
       up: ({ awayMs }) => this.#report.up(this.#receivedSeq, awayMs),
       error: (frame) => this.#report.error(frame),
@@ -66,27 +66,17 @@ export class LivePart {
     this.#schedule();
   }
 
-  #invalidate() {
-    [this.#receivedSeq, this.#isStale] = [0, true];
-    this.#schedule();
-  }
-
   #schedule() {
     if (this.#element.dataset.at) return; // rendered when the playhead moves
-    const isBehind = this.#receivedSeq > this.#renderedSeq || this.#isStale;
-    if (isBehind && !document.hidden) this.#timer ||= setTimeout(() => this.#render(), Math.max(PAUSE_MS, this.#tookMs * MIN_PAUSE_FACTOR));
+    if (this.#receivedSeq > this.#renderedSeq && !document.hidden) this.#timer ||= setTimeout(() => this.#render(), Math.max(PAUSE_MS, this.#tookMs * MIN_PAUSE_FACTOR));
   }
 
   async #render() {
     const startedAt = performance.now();
-    const wasStale = this.#isStale;
     let isRefused = false;
-    this.#isStale = false; // set again if the epoch changes during the request
     try {
       await this.#renew();
-      if (wasStale) this.#report.reset();
     } catch (error) {
-      this.#isStale ||= wasStale;
       if (!(error instanceof RequestError)) throw error;
       isRefused = !error.isTemporary;
     }

@@ -6,6 +6,7 @@ import { LiveText } from "./live-text.js";
 import { NewRows } from "./new-rows.js";
 import { socket } from "./socket.js";
 import { dispatchRedacted } from "./redaction-watch.js";
+import { reloadRestored } from "./restored-page.js";
 import { changeState } from "./state-events.js";
 import { TranscriptPages } from "./transcript-pages.js";
 import { TranscriptRows } from "./transcript-rows.js";
@@ -73,7 +74,7 @@ class LiveTranscript extends HTMLElement {
       gap: (frame) => this.#receive([{ ...frame, kind: "gap", seq: frame.to }]),
       caughtUp: (frame) => this.#queue.push([{ kind: "caught_up", seq: frame.seq }]),
       presence: ({ people }) => this.#dispatch("transcript:presence", { people }),
-      reset: () => this.#reset(),
+      reset: reloadRestored,
       down: () => this.#report.down(Number(this.dataset.head)),
       up: ({ awayMs }) => this.#report.up(this.#receivedSeq, awayMs),
       error: (frame) => this.#report.error(frame),
@@ -93,11 +94,10 @@ class LiveTranscript extends HTMLElement {
     this.#report.left();
   }
 
-  async #reset(isRestored = true) {
+  async #drawAgain() {
     this.#stopFollowing();
-    if (!isRestored) dispatchRedacted(); // other parts of the page may show the redacted events, too
-    await (isRestored || this.#tail.isFollowing ? this.#pages.reloadNewest() : this.#pages.reloadFromView());
-    if (isRestored) this.#report.reset();
+    dispatchRedacted(); // other parts of the page may show the redacted events, too
+    await (this.#tail.isFollowing ? this.#pages.reloadNewest() : this.#pages.reloadFromView());
     this.#dispatch("transcript:drawn", { count: 0, names: [], seq: Number(this.dataset.head), changesState: true });
   }
 
@@ -117,7 +117,7 @@ class LiveTranscript extends HTMLElement {
   /** Returns the event's seq, or undefined if it has none. */
   #apply(event) {
     if (event.kind === "caught_up") return void this.#report.caughtUp(event.seq);
-    if (event.kind === "event.redacted") return this.#reset(false), event.seq; // the redacted events may be shown here unredacted
+    if (event.kind === "event.redacted") return this.#drawAgain(), event.seq; // the redacted events may be shown here unredacted
     if (event.kind === "gap") this.#rows.append(gapNotice(event));
     else if (event.html !== undefined) this.#drawEvent(event);
     else if (event.text !== undefined) this.#addText(event);

@@ -1,4 +1,5 @@
 /** Redactions: parts of the page may still show what was redacted. */
+import { reloadRestored } from "./restored-page.js";
 import { socket } from "./socket.js";
 
 /** Whether one of the events is a redaction. @param {{kind: string}[]} events */
@@ -10,10 +11,10 @@ export const dispatchRedacted = () => document.dispatchEvent(new CustomEvent("re
 /**
  * Watch for redactions while the conversation is not followed for anything else.
  * @param {{topic: string, after: string, epoch: string}} position  from which on events count
- * @param {() => void} listener  also called if the epoch has changed
+ * @param {() => void} listener
  * @returns {() => void} stops watching
  */
 export const watchRedactions = ({ topic, after, epoch }, listener) => {
-  const receive = ({ events }) => (!events || includesRedaction(events)) && listener();
-  return socket.subscribe(topic, { after: Number(after), epoch }, { events: receive, reset: receive });
+  const receive = ({ events }) => includesRedaction(events) && listener();
+  return socket.subscribe(topic, { after: Number(after), epoch }, { events: receive, reset: reloadRestored });
 };

@@ -320,26 +320,31 @@ PART = """async () => {
   const { LivePart } = await import("/static/js/live-part.js");
   const part = document.querySelector("[data-part]");
   globalThis.heard = [];
-  globalThis.draws = []; // each draws the part as it was after an event
-  document.addEventListener("connection:reset", () => heard.push(["reset", null]));
+  globalThis.draws = [];
   new LivePart(part.parentElement, () => new Promise((done) => draws.push((head) => done(part.dataset.head = head))));
 }"""
 
 
-def test_a_part_that_was_asked_for_before_a_reset_is_drawn_anew(line: Line) -> None:
-    line.page.evaluate(PART)
+WATCH = """async () => {
+  document.body.innerHTML = `<p data-part></p>`;
+  const { watchRedactions } = await import("/static/js/redaction-watch.js");
+  watchRedactions({ topic: "stream:c", after: "4", epoch: "e" }, () => {});
+}"""
+
+
+@pytest.mark.parametrize("follows", [PART, WATCH], ids=["part", "watch"])
+def test_a_page_of_a_restored_record_is_loaded_again_and_says_so_once(line: Line, follows: str) -> None:
+    line.page.evaluate(follows)
     line.wait(lambda: len(line.requests) == 1)
-    line.events(5)
-    line.page.wait_for_function("draws.length === 1")
 
     line.send(t="reset", topic="stream:c", epoch="f")
-    line.events(1, 2)
-    line.send(t="caught_up", topic="stream:c", epoch="f", seq=2)
-    line.page.evaluate("draws[0](5)")  # of the history before
 
-    line.page.wait_for_function("draws.length === 2")
-    line.page.evaluate("draws[1](2)")
-    line.wait(lambda: line.received("reset"))
+    line.page.wait_for_function("!document.querySelector('[data-part]')")
+    for says in ("The record was restored from a backup. This page was reloaded.", ""):
+        line.page.evaluate("document.body.append(document.createElement('main'))")
+        line.page.evaluate(STRIP)
+        expect(line.page.locator("conversation-strip > span")).to_have_text(says)
+        line.page.reload()
 
 
 STRIP = """async () => {

@@ -196,6 +196,15 @@ def test_the_page_of_a_call_is_loaded_again_after_a_redaction(line: Line) -> Non
     assert requests == [], "the start of another call ends none"
 
 
+def test_the_page_of_a_call_is_loaded_again_after_a_restore(line: Line) -> None:
+    line.page.evaluate(CALL)
+    line.wait(lambda: len(line.requests) == 1)
+
+    line.send(t="reset", topic="stream:c", epoch="f")
+
+    line.page.wait_for_function("!document.querySelector('call-outcome')")
+
+
 def test_an_outline_requested_before_a_redaction_is_not_shown_after_it(line: Line) -> None:
     routes: list[Route] = []
     line.page.route("**/outline?*", lambda route: routes.append(route))
