@@ -8,11 +8,13 @@ own threads. What the thread has not published yet is in memory, bounded; what i
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from multiprocessing import util as multiprocessing_util
 from typing import Any, NamedTuple
 
 from switchboard.agent_approvals import NO_TRACE, ApprovalRequest, Approvals, CallKey, RequestedCall
@@ -123,6 +125,9 @@ class AgentWatch:
         self._problems: set[str] = set()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
+        multiprocessing_util.register_after_fork(self, _publish_at_exit)
+        if multiprocessing.parent_process() is not None:
+            _publish_at_exit(self)
 
     def on_trace_start(self, trace: Any) -> None:
         """Record a trace."""
@@ -290,6 +295,11 @@ class AgentWatch:
         if kind not in self._problems and len(self._problems) < 100:
             self._problems.add(kind)
             _log.warning("%s (further ones are not logged)", message, **more)
+
+
+def _publish_at_exit(watch: AgentWatch) -> None:
+    """Have a process of `multiprocessing` publish what is queued before it ends: by `os._exit`, without `atexit`."""
+    multiprocessing_util.Finalize(watch, watch.shutdown, exitpriority=10)
 
 
 def _publish_all(bus: Bus, messages: list[BusMessage]) -> list[BaseException | None]:

@@ -5,6 +5,7 @@ import os
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -80,12 +81,23 @@ os._exit(1 if result.interruptions else 0)
 """
 
 
+class Storing(ThreadingHTTPServer):
+    """A server that remembers what was published, in order."""
+
+    def __init__(self, *of_http: Any) -> None:
+        super().__init__(*of_http)
+        self.messages: list[dict[str, Any]] = []
+
+
 class Approving(BaseHTTPRequestHandler):
-    """A server that stores everything and approves every call."""
+    """Store everything and approve every call."""
+
+    server: Storing
 
     def do_POST(self) -> None:  # the name of the standard library
         """Answer a request."""
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.messages += body.get("messages", ())
         answer = {"items": [{} for _ in body.get("messages", ())], "status": "decided", "decision": "approve"}
         self.send_response(200)
         self.end_headers()
@@ -96,7 +108,7 @@ class Approving(BaseHTTPRequestHandler):
 
 
 def test_its_approvals_are_requested(tmp_path: Path) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Approving)
+    server = Storing(("127.0.0.1", 0), Approving)
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
     done = programs.run(["-c", ASKING, f"http://127.0.0.1:{server.server_port}", str(tmp_path)], ENVIRONMENT)
@@ -104,3 +116,52 @@ def test_its_approvals_are_requested(tmp_path: Path) -> None:
     server.shutdown()
     server.server_close()
     assert done.returncode == 0, done.stderr
+
+
+WATCH = """
+import sys
+from agents.tracing import agent_span, trace
+from switchboard import HttpBus, watch_agents
+
+watch_agents(bus=HttpBus(*sys.argv[1:3], spool_dir=sys.argv[3]))
+"""
+CHILD = (
+    WATCH
+    + """
+with trace("in a child"), agent_span("Child"):
+    pass
+"""
+)
+PARENT = f"""
+import multiprocessing, os, sys
+from concurrent.futures import ProcessPoolExecutor
+
+if sys.argv[5]:
+    exec({WATCH!r})
+context = multiprocessing.get_context("fork")
+if sys.argv[4] == "process":
+    child = context.Process(target=exec, args=({CHILD!r}, {{}}))
+    child.start()
+    child.join()
+else:
+    with ProcessPoolExecutor(1, mp_context=context) as executor:
+        executor.submit(exec, {CHILD!r}, {{}}).result()
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("is_watched_before", ["yes", ""])
+@pytest.mark.parametrize("way", ["process", "executor"])
+def test_a_child_of_multiprocessing_publishes_all_before_it_ends(
+    tmp_path: Path, way: str, is_watched_before: str
+) -> None:
+    server = Storing(("127.0.0.1", 0), Approving)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    address = f"http://127.0.0.1:{server.server_port}"
+    done = programs.run(["-c", PARENT, address, "t", str(tmp_path), way, is_watched_before], ENVIRONMENT)
+
+    server.shutdown()
+    server.server_close()
+    assert done.returncode == 0, done.stderr
+    assert [message["payload"]["event"] for message in server.messages] == ["run.started", "run.done"]
