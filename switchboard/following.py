@@ -82,6 +82,8 @@ def _connected(url: str, token: str, conversation: str, after: str | None) -> It
         answer = connection.getresponse()
         if answer.status != 200:
             _refuse(url, answer)
+        if not (answer.getheader("Content-Type") or "").startswith("text/event-stream"):
+            raise Unreachable(f"{url} responded with 200, but not as Switchboard does")
         yield from _messages(answer)
     except (OSError, http.client.HTTPException) as error:
         raise Unreachable(f"{url} does not respond: {error or type(error).__name__}") from error

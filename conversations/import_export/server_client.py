@@ -29,6 +29,7 @@ from conversations.core.errors import (
     TooLarge,
     Unavailable,
 )
+from conversations.core.json_values import text_of
 from conversations.events.payload import clean_text
 from conversations.import_export.import_lines import ImportedConversation, LineReceiver, imported
 from conversations.import_export.recording import encoded
@@ -124,7 +125,7 @@ class ServerClient:
         self._address, self._token, self._connection = client._address, client._token, client._connection
         return self._address, self._token
 
-    def _post(self, path: str, body: bytes) -> Any:
+    def _post(self, path: str, body: bytes) -> dict[str, Any]:
         """Send a request and read the answer; tried twice, since a server closes idle connections. The message's bus id
         makes repetitions harmless."""
         try:
@@ -138,7 +139,7 @@ class ServerClient:
                 f"lost the connection to the server at {self._address}: {error or type(error).__name__}"
             ) from None
 
-    def _post_once(self, path: str, body: bytes) -> Any:
+    def _post_once(self, path: str, body: bytes) -> dict[str, Any]:
         self._connection.request("POST", _path_at(self._address, path), body, _headers(self._token, "application/json"))
         return _answer(self._connection.getresponse())
 
@@ -169,7 +170,9 @@ class _Upload:
             raise self._unavailable(error) from None
         finally:
             self._connection.close()
-        return [imported.convert(item) for item in answer["items"]]
+        if not isinstance(items := answer.get("items"), list):
+            raise _not_switchboard(200)
+        return [imported.convert(item) for item in items]
 
     def discard(self) -> None:
         """Cut off the request: the server discards an import without an end."""
@@ -194,7 +197,10 @@ def _knock(data_dir: Path, name: str) -> ServerClient:
             time.sleep(0.1)
         try:
             client = ServerClient(*datadir.read_door(data_dir))
-            client._token = client._post(DOOR, encoded({"name": name}))["token"]
+            token = text_of(client._post(DOOR, encoded({"name": name})).get("token"))
+            if token is None:
+                raise _not_switchboard(200)
+            client._token = token
         except SwitchboardError as error:
             problem = error  # somebody else used the token, or the file is from a server before
         else:
@@ -243,14 +249,23 @@ def _headers(token: str, kind: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}", "Content-Type": kind}
 
 
-def _answer(response: http.client.HTTPResponse) -> Any:  # JSON
-    text = response.read()
+def _answer(response: http.client.HTTPResponse) -> dict[str, Any]:
+    """Return the server's answer, or raise its error: a proxy's may have any form."""
+    text, status = response.read(), response.status
     try:
         answer = json.loads(text)
-    except ValueError:
-        answer = {}
-    if 200 <= response.status < 300:
+    except (ValueError, RecursionError):
+        answer = None
+    if 200 <= status < 300:
+        if not isinstance(answer, dict):
+            raise _not_switchboard(status)
         return answer
-    error = answer.get("error", {}) if isinstance(answer, dict) else {}
-    kind = _ERRORS.get(response.status, Unavailable)
-    raise kind(error.get("message", f"the server responded with {response.status}"), code=error.get("code"))
+    given = answer.get("error") if isinstance(answer, dict) else None
+    error = given if isinstance(given, dict) else {}
+    kind = _ERRORS.get(status, Unavailable)
+    message = text_of(error.get("message")) or f"the server responded with {status}"
+    raise kind(message, code=text_of(error.get("code")))
+
+
+def _not_switchboard(status: int) -> Unavailable:
+    return Unavailable(f"the server responded with {status}, but not as Switchboard does")

@@ -26,7 +26,8 @@ class Feed(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.ends = list(ends)
         self.places: list[list[str]] = []  # `after` of each connection
-        self.refusals: list[bytes] = []  # what a proxy answers first
+        self.refusals: list[bytes] = []  # what a proxy answers first, with the status
+        self.refusal_status = 502
         self.token = ""  # the only one that it knows; empty: it knows all
 
     @property
@@ -40,7 +41,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.server.refusals:
-            self.send_response(502)
+            self.send_response(self.server.refusal_status)
             self.end_headers()
             self.wfile.write(self.server.refusals.pop())
             return
@@ -52,6 +53,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.places.append(parse_qs(urlsplit(self.path).query).get("after", []))
         number = len(self.server.places)
         self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
         event, end = json.dumps({"n": number}), json.dumps(self.server.ends[number - 1])
         self.wfile.write(f"id: e.{number}\ndata: {event}\n\nevent: end\ndata: {end}\n\n".encode())
@@ -88,6 +90,14 @@ def test_an_answer_of_a_proxy_is_tried_again_whatever_it_says(feed: Feed, body: 
     messages = follow(feed.url, "token")
 
     assert next(messages).data == {"n": 1}
+
+
+def test_a_page_in_place_of_the_feed_is_no_feed(feed: Feed, caplog: pytest.LogCaptureFixture) -> None:
+    feed.refusals, feed.refusal_status = [b"<html>\n\n<p>Sign in</p>\ndata: {not json\n\n</html>"], 200
+    messages = follow(feed.url, "token")
+
+    assert next(messages).data == {"n": 1}
+    assert "responded with 200, but not as Switchboard does" in caplog.text
 
 
 def test_a_feed_that_ends_because_the_database_is_away_is_followed_again(feed: Feed) -> None:
