@@ -7,7 +7,7 @@
 | `response_item` `message` of `assistant` | output |
 | `function_call`, `custom_tool_call`, `local_shell_call` | the start of a tool call with that `call_id` |
 | `function_call_output`, `custom_tool_call_output` | its end, failed where it says `success: false` or an exit code |
-| `event_msg` `token_count` with `last_token_usage` | model call |
+| `event_msg` `token_count` with `last_token_usage` | model call, unless `total_token_usage` is unchanged |
 | `event_msg` `error`, `turn_aborted`; `compacted` | control |
 | other `event_msg` (messages a second time), reasoning, `turn_context` and others | left out |
 
@@ -48,6 +48,7 @@ class CodexSession:
         self._call_ids = ToolCallIds(TOOL, self._session)
         self._names: dict[str, deque[str]] = {}
         self._model: str | None = None
+        self._total: object = None  # of the session's tokens, as last written
 
     def events(self, line: Line) -> list[SessionEvent]:
         """Return the events of a line. Raises Invalid."""
@@ -116,9 +117,15 @@ class CodexSession:
         info = payload.get("info")
         last = info.get("last_token_usage") if isinstance(info, dict) else None
         usage = usage_of(last, inputs=("input_tokens",), cached="cached_input_tokens", output="output_tokens")
-        if payload.get("type") != "token_count" or not usage:
+        if payload.get("type") != "token_count" or not usage or not self._is_new(info):
             return []
         return [session_events.model_call(self.speaker, usage, self._ids.of(line), at, model=self._model)]
+
+    def _is_new(self, info: object) -> bool:
+        """Return whether it counts a call that was not counted: a change of the rate limits repeats the last counts."""
+        total, before = info.get("total_token_usage") if isinstance(info, dict) else None, self._total
+        self._total = total
+        return total is None or total != before
 
 
 def _words(kind: str, payload: Payload) -> str:
