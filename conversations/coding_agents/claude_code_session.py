@@ -7,7 +7,7 @@ not known is passed over.
 | `user` with `tool_result` | the end of that tool call, failed with `is_error` |
 | `assistant` with text | output |
 | `assistant` with `tool_use` | the start of a tool call with that id |
-| `usage` of the lines of one `message.id` | one model call, with what the last of them says |
+| `usage` of the lines of one `message.id` | one model call, with what the last of them says; others may come between |
 | `summary`, `system` with content | control |
 | `isSidechain` | as above, by `Claude Code/AGENT`; its prompt is a message of Claude Code |
 | thinking, snapshots, queue operations and others | left out |
@@ -34,14 +34,13 @@ INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_token
 
 
 class _Answer(NamedTuple):
-    """The answer whose lines are being read: its message's id, and its usage as of the newest line."""
+    """An answer whose lines are being read: its message's id, and its usage as of the newest line."""
 
     message: str
     usage: dict[str, int]
     speaker: SessionSpeaker
     model: object
     at: str | None
-    is_complete: bool  # its newest line has a `stop_reason`, which many versions never write
 
 
 def is_line(value: object) -> bool:
@@ -59,7 +58,7 @@ class ClaudeCodeSession:
         self.speaker = SessionSpeaker(AGENT, conversation)
         self._call_ids = ToolCallIds(TOOL, self._session)
         self._names: dict[str, deque[str]] = {}  # of open calls, by their ids
-        self._answer: _Answer | None = None
+        self._answers: dict[str, _Answer] = {}  # that may still go on, by their agents
         self._counted_answers: set[str] = set()  # answers whose model call is made
 
     def events(self, line: Line) -> list[SessionEvent]:
@@ -68,22 +67,20 @@ class ClaudeCodeSession:
         if kind not in SPOKEN:
             if not isinstance(kind, str):
                 raise Invalid("must be an object with a type, as Claude Code writes them")
-            return [*self._ended_answer(), *self._notice(line, kind)]
+            return self._notice(line, kind)
         message = line.get("message")
         if not isinstance(message, dict) or not isinstance(message.get("content"), (str, list)):
             raise Invalid(f"message of type {kind} must be an object with content, a string or a list")
         speaker = self._speaker(line)
         if kind == "user":
-            return [*self._ended_answer(), *self._user(line, message["content"], speaker)]
+            return self._user(line, message["content"], speaker)
         return [*self._assistant(line, message, speaker), *self._spent(line, message, speaker)]
 
     def rest(self, *, is_over: bool) -> list[SessionEvent]:
-        """Return the model call of the last answer, unless the answer may still be written: its usage would stay too
-        low, because an event is stored once."""
-        answer = self._answer
-        if answer is not None and not is_over and not answer.is_complete and _is_recent(answer.at):
-            return []
-        return self._ended_answer()
+        """Return the model calls of the last answers, except of those that may still be written: their usage would stay
+        too low, because an event is stored once."""
+        ended = [agent for agent, answer in self._answers.items() if is_over or not _is_recent(answer.at)]
+        return [event for agent in ended for event in self._ended_answer(agent)]
 
     def _speaker(self, line: Line) -> SessionSpeaker:
         if line.get("isSidechain") is not True:
@@ -100,7 +97,7 @@ class ClaudeCodeSession:
             return [*events, session_events.notice(speaker, words, id_, at)]
         if line.get("isSidechain") is True:
             return [*events, session_events.handed(self.speaker, speaker.agent, words, id_, at)]
-        return [*events, session_events.prompt(speaker, words, id_, at)]
+        return [*events, *self._ended_answer(speaker.agent), session_events.prompt(speaker, words, id_, at)]
 
     def _assistant(self, line: Line, message: Payload, speaker: SessionSpeaker) -> list[SessionEvent]:
         events, content = list[SessionEvent](), message["content"]
@@ -128,19 +125,21 @@ class ClaudeCodeSession:
         return session_events.call_ended(speaker, name, call, text, id_, _at(line), error=error)
 
     def _spent(self, line: Line, message: Payload, speaker: SessionSpeaker) -> list[SessionEvent]:
-        """Note an answer's usage; return its model call once the answer is complete."""
+        """Note an answer's usage; return the model call of the agent's answer before it, and its own once a line has a
+        `stop_reason`, which many versions never write."""
         ended = list[SessionEvent]()
         usage = usage_of(message.get("usage"), inputs=INPUTS, cached=INPUTS[2], output="output_tokens")
-        name = text_of(message.get("id"))
-        if self._answer is not None and self._answer.message != name:
-            ended = self._ended_answer()
+        name, agent = text_of(message.get("id")), speaker.agent
+        if agent in self._answers and self._answers[agent].message != name:
+            ended = self._ended_answer(agent)
         if usage and name is not None and name not in self._counted_answers:
-            is_complete = text_of(message.get("stop_reason")) is not None
-            self._answer = _Answer(name, usage, speaker, message.get("model"), _at(line), is_complete)
+            self._answers[agent] = _Answer(name, usage, speaker, message.get("model"), _at(line))
+            if text_of(message.get("stop_reason")) is not None:
+                ended += self._ended_answer(agent)
         return ended
 
-    def _ended_answer(self) -> list[SessionEvent]:
-        spent, self._answer = self._answer, None
+    def _ended_answer(self, agent: str) -> list[SessionEvent]:
+        spent = self._answers.pop(agent, None)
         if spent is None:
             return []
         self._counted_answers.add(spent.message)

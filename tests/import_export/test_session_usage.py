@@ -2,12 +2,47 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+from conversations.import_export.session_follower import SessionFollower
 from tests.import_export.test_session_files import CODEX, Published, event, followed, written
 
 Line = dict[str, Any]
+AT = "2026-01-02T16:58:23.000Z"
+
+
+def assistant(message_id: str, output: int, content: list[Line], *, agent: str = "", **more: Any) -> Line:
+    """Write a line of an answer of Claude Code, or of its sub-agent."""
+    message = {"id": message_id, "role": "assistant", "model": "claude", "content": content, "stop_reason": None}
+    message |= {"usage": {"input_tokens": 10, "output_tokens": output}} | more
+    return _line("assistant", message, agent)
+
+
+def user(content: Any, *, agent: str = "", **more: Any) -> Line:
+    """Write a line of what Claude Code is given."""
+    return _line("user", {"role": "user", "content": content}, agent) | more
+
+
+def _line(kind: str, message: Line, agent: str) -> Line:
+    line = {"type": kind, "sessionId": "s", "uuid": json.dumps(message), "timestamp": AT, "message": message}
+    return line | ({"isSidechain": True, "agentId": agent} if agent else {})
+
+
+def text(words: str) -> list[Line]:
+    """Write a part that is text."""
+    return [{"type": "text", "text": words}]
+
+
+def uses(number: int) -> list[Line]:
+    """Write a part that calls a tool."""
+    return [{"type": "tool_use", "id": f"toolu_{number}", "name": "Read", "input": {}}]
+
+
+def result(number: int) -> list[Line]:
+    """Write the part with a tool's result."""
+    return [{"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": "ok"}]
 
 
 def of_file(path: Path, lines: list[Line]) -> list[Line]:
@@ -24,6 +59,51 @@ def spent(payloads: list[Line]) -> dict[str, list[int]]:
         if payload.get("event") == "model.call" and "usage" in payload:
             counts.setdefault(payload["agent"], []).append(payload["usage"]["output_tokens"])
     return counts
+
+
+STARTS_EARLY = [  # a tool starts, and ends, while the answer is still written
+    user("go"),
+    assistant("m1", 2, uses(1)),
+    {"type": "progress", "sessionId": "s", "uuid": "p"},
+    user(result(1)),
+    user("<system-reminder>be brief</system-reminder>", isMeta=True),
+    assistant("m1", 900, uses(2)),
+    user(result(2)),
+    assistant("m2", 50, text("done")),
+]
+IN_TURN = [  # two sub-agents answer at the same time, in one file
+    user("go"),
+    assistant("a", 2, uses(1), agent="x"),
+    assistant("b", 3, uses(2), agent="y"),
+    assistant("a", 900, uses(3), agent="x"),
+    assistant("b", 700, uses(4), agent="y"),
+]
+
+
+def test_an_answer_counts_with_its_last_line_though_a_result_comes_between(tmp_path: Path) -> None:
+    assert spent(of_file(tmp_path / "s.jsonl", STARTS_EARLY)) == {"Claude Code": [900, 50]}
+
+
+def test_answers_of_two_agents_in_one_file_count_with_their_own_last_lines(tmp_path: Path) -> None:
+    assert spent(of_file(tmp_path / "s.jsonl", IN_TURN)) == {"Claude Code/x": [900], "Claude Code/y": [700]}
+
+
+def test_an_answer_is_over_with_the_next_words_of_the_person(tmp_path: Path) -> None:
+    published = Published()
+    path = written(tmp_path / "s.jsonl", [user("go"), assistant("m1", 7, text("done")), user("thanks")])
+
+    SessionFollower(path, published, print).poll()
+
+    assert spent(list(published.payloads.values())) == {"Claude Code": [7]}
+
+
+def test_an_answer_with_its_stop_reason_is_counted_at_once(tmp_path: Path) -> None:
+    published = Published()
+    path = written(tmp_path / "s.jsonl", [assistant("m1", 1, uses(1)), assistant("m1", 9, [], stop_reason="end_turn")])
+
+    SessionFollower(path, published, print).poll()
+
+    assert spent(list(published.payloads.values())) == {"Claude Code": [9]}
 
 
 def counted(second: int, total: tuple[int, int] | None, last: tuple[int, int]) -> Line:
