@@ -6,7 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from conversations.import_export.session_follower import SessionFollower
+from conversations.management.commands import follow
 from tests.import_export.test_session_files import CODEX, Published, event, followed, written
 
 Line = dict[str, Any]
@@ -104,6 +107,29 @@ def test_an_answer_with_its_stop_reason_is_counted_at_once(tmp_path: Path) -> No
     SessionFollower(path, published, print).poll()
 
     assert spent(list(published.payloads.values())) == {"Claude Code": [9]}
+
+
+class Interrupted:
+    """A clock in whose first pause Ctrl-C is pressed."""
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    def sleep(self, _: float) -> None:
+        raise KeyboardInterrupt
+
+
+def test_who_stops_following_has_the_usage_of_an_answer_that_is_long_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    published = Published()
+    path = written(tmp_path / "s.jsonl", [user("go"), assistant("m1", 7, text("done"))])
+    monkeypatch.setattr(follow, "time", Interrupted())
+
+    with pytest.raises(KeyboardInterrupt):
+        follow.Command()._follow(SessionFollower(path, published, print), is_once=False)
+
+    assert spent(list(published.payloads.values())) == {"Claude Code": [7]}
 
 
 def counted(second: int, total: tuple[int, int] | None, last: tuple[int, int]) -> Line:

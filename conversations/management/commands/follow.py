@@ -61,6 +61,13 @@ class Command(RecordedTextCommand):
                 raise CommandError(f"{file.name} was not followed: {reason_of(error, file)}") from None
 
     def _follow(self, follower: SessionFollower, *, is_once: bool) -> None:
+        try:
+            self._poll(follower, is_once=is_once)
+        except KeyboardInterrupt:
+            follower.settle(is_over=False)
+            raise
+
+    def _poll(self, follower: SessionFollower, *, is_once: bool) -> None:
         is_named, quiet_since, is_settled = False, time.monotonic(), True
         while True:
             if follower.poll(is_whole=is_once):
