@@ -3,9 +3,9 @@ not known is passed over.
 
 | line | here |
 |---|---|
-| `user` with text | message from `user`; of the program itself (`isMeta`, local commands) a control |
+| `user` with text | message from `user`; of the program itself (`isMeta`, `isCompactSummary`, outputs) a control |
 | `user` with `tool_result` | the end of that tool call, failed with `is_error` |
-| `assistant` with text | output |
+| `assistant` with text | output; with `isApiErrorMessage` a model call that failed |
 | `assistant` with `tool_use` | the start of a tool call with that id |
 | `usage` of the lines of one `message.id` | one model call, with what the last of them says; others may come between |
 | `summary`, `system` with content | control |
@@ -13,7 +13,7 @@ not known is passed over.
 | thinking, snapshots, queue operations and others | left out |
 
 Counters: messages = user lines with text that are the person's, and assistant lines with text; tool_calls =
-`tool_use` parts; errors = results with `is_error`.
+`tool_use` parts; errors = results with `is_error`, and errors of the API.
 """
 
 from collections import deque
@@ -28,7 +28,11 @@ from conversations.core.json_values import text_of
 
 TOOL, AGENT = "claude-code", "Claude Code"
 SPOKEN = ("user", "assistant")
-OF_PROGRAM = ("<local-command-", "Caveat: The messages below were generated")
+OF_PROGRAM = (
+    "<local-command-", "<bash-stdout>", "<bash-stderr>", "<task-notification>", "[Request interrupted by user",
+    "Caveat: The messages below were generated",
+)  # fmt: skip
+PROGRAM_FLAGS = ("isMeta", "isCompactSummary")
 MAX_PAUSE_S = 600.0  # between the lines of an answer: a block of it may take minutes
 INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
@@ -74,6 +78,8 @@ class ClaudeCodeSession:
         speaker = self._speaker(line)
         if kind == "user":
             return self._user(line, message["content"], speaker)
+        if line.get("isApiErrorMessage") is True:
+            return [*self._ended_answer(speaker.agent), self._api_error(line, message["content"], speaker)]
         return [*self._assistant(line, message, speaker), *self._spent(line, message, speaker)]
 
     def rest(self, *, is_over: bool) -> list[SessionEvent]:
@@ -93,11 +99,15 @@ class ClaudeCodeSession:
         if not texts:
             return events
         id_, at, words = self._id(line, "said"), _at(line), "\n".join(texts)
-        if line.get("isMeta") is True or words.startswith(OF_PROGRAM):
+        if any(line.get(flag) is True for flag in PROGRAM_FLAGS) or words.startswith(OF_PROGRAM):
             return [*events, session_events.notice(speaker, words, id_, at)]
         if line.get("isSidechain") is True:
             return [*events, session_events.handed(self.speaker, speaker.agent, words, id_, at)]
         return [*events, *self._ended_answer(speaker.agent), session_events.prompt(speaker, words, id_, at)]
+
+    def _api_error(self, line: Line, content: str | list[object], speaker: SessionSpeaker) -> SessionEvent:
+        words = "\n".join(_texts(content)) or "failed"
+        return session_events.model_call(speaker, {}, self._id(line, "error"), _at(line), error=words)
 
     def _assistant(self, line: Line, message: Payload, speaker: SessionSpeaker) -> list[SessionEvent]:
         events, content = list[SessionEvent](), message["content"]

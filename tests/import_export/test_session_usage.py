@@ -132,6 +132,45 @@ def test_who_stops_following_has_the_usage_of_an_answer_that_is_long_over(
     assert spent(list(published.payloads.values())) == {"Claude Code": [7]}
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        user("This session is being continued from a previous conversation.", isCompactSummary=True),
+        user("<bash-stdout>a listing</bash-stdout><bash-stderr></bash-stderr>"),
+        user("<bash-stderr>no such file</bash-stderr>"),
+        user("<task-notification>\n<task-id>b1</task-id> done</task-notification>"),
+        user(text("[Request interrupted by user]")),
+        user(text("[Request interrupted by user for tool use]")),
+    ],
+    ids=lambda line: str(line["message"]["content"])[:40],
+)
+def test_what_claude_code_writes_itself_is_not_the_persons(tmp_path: Path, line: Line) -> None:
+    (payload,) = of_file(tmp_path / "s.jsonl", [line])
+
+    assert (payload["type"], payload["sender"]) == ("control", "agent:Claude Code")
+
+
+@pytest.mark.parametrize("words", ["<bash-input>ls</bash-input>", "<command-name>/init</command-name>"])
+def test_what_a_person_has_claude_code_run_is_the_persons(tmp_path: Path, words: str) -> None:
+    (payload,) = of_file(tmp_path / "s.jsonl", [user(words)])
+
+    assert (payload["type"], payload["sender"]) == ("message", "user")
+
+
+def test_an_error_of_the_api_is_no_answer(tmp_path: Path) -> None:
+    words = "API Error: 529 Overloaded"
+    line = assistant("x", 0, text(words), model="<synthetic>", stop_reason="stop_sequence")
+
+    payloads = of_file(
+        tmp_path / "s.jsonl", [user("go"), assistant("m1", 7, uses(1)), line | {"isApiErrorMessage": True}]
+    )
+
+    assert spent(payloads) == {"Claude Code": [7]}
+    assert [payload["event"] for payload in payloads if "error" in payload] == ["model.call"]
+    assert [payload["error"] for payload in payloads if "error" in payload] == [words]
+    assert not any(payload.get("event") == "output" for payload in payloads)
+
+
 def counted(second: int, total: tuple[int, int] | None, last: tuple[int, int]) -> Line:
     """Write how many tokens Codex has spent: in all, and in its last call."""
     info: Line = {"last_token_usage": {"input_tokens": last[0], "output_tokens": last[1]}}
