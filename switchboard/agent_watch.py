@@ -24,7 +24,7 @@ from switchboard.errors import BusError
 from switchboard.http_bus import HttpBus
 from switchboard.ids import new_id
 from switchboard.span_events import SpanEvents
-from switchboard.span_facts import SpanFacts, of_end, of_start
+from switchboard.span_facts import SpanFacts, cancellation, of_end, of_start
 
 MAX_SPANS, MAX_BYTES = 10_000, 32 << 20  # spans in memory, and about how much they keep alive
 TOGETHER_S = 0.2  # seconds: what happens within goes in one request
@@ -122,6 +122,7 @@ class AgentWatch:
         self._is_closing = False
         self._has_thread = False
         self._traces: set[str] = set()  # whose beginning was seen, up to a bound
+        self._began_in: dict[str, int] = {}  # by span: the id of the cancellation that was handled when it began
         self._problems: set[str] = set()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
@@ -205,11 +206,13 @@ class AgentWatch:
     def _start(self, span: Any) -> None:
         if span.trace_id not in self._traces and (trace := _trace_around(span.trace_id)) is not None:
             self._trace(trace)
+        if (error := cancellation(span.span_data.type)) is not None and len(self._began_in) < MAX_SPANS:
+            self._began_in[span.span_id] = id(error)
         if (facts := of_start(span, time.time())) is not None:
             self._put(facts, facts.size)
 
     def _end(self, span: Any) -> None:
-        facts = of_end(span, time.time())
+        facts = of_end(span, time.time(), began_in=self._began_in.pop(span.span_id, None))
         self._put(facts, facts.size)
 
     def _put(self, facts: SpanFacts | _TraceBegan, size: int) -> None:

@@ -100,7 +100,7 @@ class SpanEvents:
         began = span.at if span.kind == "turn" else facts.at
         spent: Event = {"usage": _usage(answer.usage), "duration_ms": round((facts.at - began) * 1000, 1) or None}
         if facts.error:
-            run.error = spent["error"] = _error(facts.error, self._has_content)
+            spent["error"] = self._note_error(run, facts.error)
         else:
             run.error = "" if not run.is_tripped else run.error
             run.turn += 1
@@ -204,10 +204,17 @@ class SpanEvents:
         if server:
             step |= {"origin": "mcp", "mcp_server": server}
         if facts.error:
-            span.run.error = step["error"] = _error(facts.error, self._has_content)
+            step["error"] = self._note_error(span.run, facts.error)
         elif output is not None and self._has_content:
             step["output"] = clipped(output) if isinstance(output, str) else output
         return step
+
+    def _note_error(self, run: Run, error: Any) -> str:
+        """Note what went wrong in a run, and return it; a cancellation may follow from an error before it."""
+        text = _error(error, self._has_content)
+        if not (run.error and _is_cancelled(error)):
+            run.error = text
+        return text
 
     def _settle(self, run: Run) -> Iterator[Event]:
         """Tell the ends of calls that gave nothing, once the run has gone on after them."""
@@ -221,7 +228,7 @@ class SpanEvents:
         if run is None:
             return
         if facts.error:
-            run.error = _error(facts.error, self._has_content)
+            self._note_error(run, facts.error)
         if run.unclear and not run.error:
             trace.paused += [span.call for span, _ in run.unclear if span.call is not None]
             run.unclear, run.is_paused = [], True
@@ -237,7 +244,8 @@ class SpanEvents:
         duration_ms = round((facts.at - run.at) * 1000, 1)
         if facts.error or run.error:
             error = _error(facts.error, self._has_content) if facts.error else run.error
-            yield self._event("run.failed", run.agent, run, reason="error", error=error, duration_ms=duration_ms)
+            reason = "cancelled" if _is_cancelled(facts.error) else "error"
+            yield self._event("run.failed", run.agent, run, reason=reason, error=error, duration_ms=duration_ms)
         elif run.is_paused:
             yield self._event("run.waiting", run.agent, run, reason="approval")
         else:
@@ -331,6 +339,10 @@ def _error(error: Any, has_content: bool) -> str:
     message, data = str(field(error, "message") or "error"), field(error, "data")
     detail = data.get("error") if isinstance(data, dict) and has_content else None
     return f"{message}: {detail}"[:8000] if detail else message
+
+
+def _is_cancelled(error: Any) -> bool:
+    return bool(error and field(error, "is_cancelled"))
 
 
 def _iso(at: float) -> str:

@@ -7,6 +7,7 @@ The spans are known by their `type` and their fields alone: nothing of the SDK i
 from __future__ import annotations
 
 import json
+import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from json.encoder import encode_basestring_ascii as quoted
@@ -49,13 +50,24 @@ def of_start(span: Any, at: float) -> SpanFacts | None:
     return SpanFacts(False, data.type, span.trace_id, span.span_id, span.parent_id, at, data)
 
 
-def of_end(span: Any, at: float) -> SpanFacts:
-    """Read a span that ended."""
+def of_end(span: Any, at: float, *, began_in: int | None = None) -> SpanFacts:
+    """Read a span that ended. `began_in`: the id of the exception that was handled when it began."""
     data = span.span_data
     kind = data.type
     read = _READERS.get(kind)
     detail, size = read(data) if read else (data, 200)
-    return SpanFacts(True, kind, span.trace_id, span.span_id, span.parent_id, at, detail, span.error, size)
+    error = span.error
+    if not error and (cause := cancellation(kind)) is not None and id(cause) != began_in:
+        error = {"message": f"It was cancelled ({type(cause).__name__}).", "data": None, "is_cancelled": True}
+    return SpanFacts(True, kind, span.trace_id, span.span_id, span.parent_id, at, detail, error, size)
+
+
+def cancellation(kind: str) -> BaseException | None:
+    """Return what cancels a span of this kind that ends now: the SDK records no error of a cancelled task, Ctrl-C or
+    `sys.exit`. None for an answer that is read no further, which may be complete."""
+    error = sys.exc_info()[1]
+    is_read = isinstance(error, GeneratorExit) and kind in LEAVES
+    return None if isinstance(error, Exception) or is_read else error
 
 
 def field(item: Any, name: str, default: Any = None) -> Any:
