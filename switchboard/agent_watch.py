@@ -201,7 +201,8 @@ class AgentWatch:
         if len(self._traces) >= MAX_SPANS:
             self._traces.clear()
         self._traces.add(trace.trace_id)
-        self._put(_TraceBegan(trace.trace_id, getattr(trace, "group_id", None)), 100)
+        group = getattr(trace, "group_id", None)  # of any type: the SDK does not check it
+        self._put(_TraceBegan(trace.trace_id, None if group is None else str(group)), 100)
 
     def _start(self, span: Any) -> None:
         if span.trace_id not in self._traces and (trace := _trace_around(span.trace_id)) is not None:
