@@ -8,6 +8,7 @@ topic raises `UnknownPosition`: no bus ever repeats or skips messages silently.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -18,6 +19,7 @@ from switchboard.ids import new_id
 MAX_READ = 1000  # messages in one read; over HTTP 500
 MAX_PAYLOAD = 1 << 20  # bytes of JSON
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_SURROGATES = re.compile(r"\\\\|\\ud[89ab]..\\ud[c-f]..|(\\ud[89a-f]..)")  # in JSON: a backslash, a pair, or a lone one
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,8 @@ def check_read(topic: str, limit: int) -> None:
 
 
 def compact(payload: dict[str, Any]) -> str:
-    """Return a payload as every bus carries it, as compact JSON in ASCII. Raises `Refused` above 1 MiB and if it is not
-    JSON."""
+    """Return a payload as every bus carries it, as compact JSON in ASCII, with U+FFFD for lone surrogates, which the
+    server's JSON cannot hold. Raises `Refused` above 1 MiB and if it is not JSON."""
     try:
         text = _encode(payload)
     except (TypeError, ValueError, RecursionError) as error:
@@ -63,4 +65,4 @@ def compact(payload: dict[str, Any]) -> str:
         raise Refused(f"must be a JSON object; got {type(payload).__name__}", field="payload")
     if len(text) > MAX_PAYLOAD:
         raise Refused(f"must be at most {MAX_PAYLOAD:,} bytes; got {len(text):,}", field="payload")
-    return text
+    return _SURROGATES.sub(lambda match: "\\ufffd" if match[1] else match[0], text) if "\\ud" in text else text

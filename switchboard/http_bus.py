@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Sequence
@@ -92,7 +91,7 @@ class HttpBus:
         While `status` is `pending`, call again within 20 seconds, or the request is withdrawn. Raises `Unreachable`
         and `Refused`."""
         self._check_process()
-        return self._api.ask_approval(json.dumps(call).encode(), wait_s)
+        return self._api.ask_approval(compact(call).encode(), wait_s)
 
     def require_delivered(self, timeout_s: float) -> None:
         """Return when the server has all that `publish` returned for; see `Sender.require_delivered`."""
