@@ -16,7 +16,10 @@ from typing import Any, NamedTuple
 LEAVES = frozenset({"response", "generation", "handoff", "mcp_tools"})  # nothing is inside them; only their end counts
 MAX_TEXT = 150_000  # characters of a text that is sent on
 MAX_JSON = 450_000  # bytes of such a text as JSON, of which an event has two
+MAX_NUMBER = 1 << 63  # of an integer that is sent on as it is
 MAX_CONTAINERS = 40  # lists and objects in a value that is sent on as JSON; with more, it is sent as text
+CONTAINERS = (list, tuple, dict)  # as JSON has them
+_encoder = json.JSONEncoder(default=str)
 
 
 class SpanFacts(NamedTuple):
@@ -162,12 +165,51 @@ def _size(answer: ModelAnswer) -> int:
 
 def _plain(value: Any) -> Any:
     """Return a value that the program can no longer change, and that is JSON: a tool's output may be anything."""
-    if value is None or isinstance(value, str | bool | int):
+    if value is None or isinstance(value, str) or (isinstance(value, int) and -MAX_NUMBER <= value < MAX_NUMBER):
         return value
     try:
-        text = json.dumps(value, default=str, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
+        text = _json(value)
+        if len(text) == MAX_TEXT or text.count("[") + text.count("{") > MAX_CONTAINERS:
+            return text
+        return json.loads(text, parse_constant=_refuse)
+    except Exception:  # it is of the program
+        return _text(value)
+
+
+def _json(value: Any) -> str:
+    """Write a value as JSON as far as it is sent: `MAX_TEXT` characters. Raises what the value raises."""
+    if _fits(value):
+        text = _encoder.encode(value)
+        return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
+    pieces: list[str] = []
+    length = 0
+    for piece in _encoder.iterencode(value):
+        pieces.append(piece)
+        length += len(piece)
+        if length > MAX_TEXT:
+            return "".join(pieces)[: MAX_TEXT - 1] + "…"
+    return "".join(pieces)
+
+
+def _fits(value: Any) -> bool:
+    """Return whether a value has few enough items that its JSON may be sent whole: each is three characters or more."""
+    room, containers = MAX_TEXT // 3, [value] if isinstance(value, CONTAINERS) else []
+    while containers and room >= 0:
+        container = containers.pop()
+        room -= len(container)
+        if room >= 0:
+            items = container.values() if isinstance(container, dict) else container
+            containers += [item for item in items if isinstance(item, CONTAINERS)]
+    return room >= 0
+
+
+def _text(value: Any) -> str:
+    """Return the text of a value that is not JSON."""
+    try:
         return str(value)[:MAX_TEXT]
-    if len(text) > MAX_TEXT or text.count("[") + text.count("{") > MAX_CONTAINERS:
-        return text
-    return json.loads(text)
+    except Exception:
+        return f"<{type(value).__name__} without a text>"
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
