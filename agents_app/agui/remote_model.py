@@ -59,17 +59,25 @@ class RemoteModel(Model):
         remote_run, answer = _RemoteRun(self.remote.name), AnswerEvents(self.model)
         for opening in answer.begin():
             yield opening
+        texts: list[str] = []  # what is not in the answer yet
         async for event in event_reader.events_of(self._pieces(sent), most=self._most):
-            for text in remote_run.on_event(event):
-                for streamed in answer.say(text):
-                    yield streamed
-            if remote_run.claims and thread:
-                claims, remote_run.claims = remote_run.claims, []
-                await _in_thread(partial(remote_claims.store, thread, claims))
-            if remote_run.is_over and remote_run.run_id == run_id:
-                break  # else it tells of earlier runs first: the one that was asked for comes last
+            texts += remote_run.on_event(event)
+            if remote_run.run_id != run_id:
+                continue  # an earlier run if the one that was asked for follows; else the answer, under ids of its own
+            if event.type == EventType.RUN_STARTED:
+                texts = []
+                remote_run.forget_earlier()
+            for streamed in await _add_to_answer(remote_run, texts, answer, thread):
+                yield streamed
+            texts = []
+            if remote_run.is_over:
+                break
         if not remote_run.is_over:
             raise RemoteFailed("its stream ended before the run")
+        for streamed in await _add_to_answer(remote_run, texts, answer, thread):
+            yield streamed
+        if remote_run.is_cancelled:
+            raise RemoteFailed("its run was stopped on its server")
         for closing in answer.end(
             [(run_history.ACTION, arguments) for arguments in remote_run.actions], remote_run.usage
         ):
@@ -106,7 +114,7 @@ class _RemoteRun:
         self.claims: list[dict[str, Any]] = []
         self.actions: list[dict[str, Any]] = []
         self.usage: tuple[int, int] | None = None
-        self.is_over = False
+        self.is_over = self.is_cancelled = False
 
     def on_event(self, event: Any) -> list[str]:
         """Return the text that an event says."""
@@ -125,14 +133,18 @@ class _RemoteRun:
     def _started(self, event: Any) -> list[str]:
         if self._has_begun and not self.is_over:
             raise RemoteFailed("it began a run within a run")
-        self._has_begun, self.is_over, self.actions, self.run_id = True, False, [], event.run_id
+        self._has_begun, self.is_over, self.is_cancelled, self.run_id = True, False, False, event.run_id
+        self.actions = []
         return []
+
+    def forget_earlier(self) -> None:
+        """Forget what the runs before the one that has begun said and claimed."""
+        self._has_said, self._snapshot, self.claims, self.usage = False, "", [], None
 
     def _finished(self, event: Any) -> list[str]:
         self.is_over = True
         outcome = event.outcome
-        if outcome is not None and outcome.type == "cancelled":
-            raise RemoteFailed("its run was stopped on its server")
+        self.is_cancelled = outcome is not None and outcome.type == "cancelled"
         if outcome is not None and outcome.type == "interrupt":
             self.actions = self._actions(outcome.interrupts)
         self.usage = _total(event.usage or [])
@@ -275,6 +287,16 @@ def _total(usage: list[TokenUsage]) -> tuple[int, int] | None:
     if not usage or any(entry.input_tokens is None or entry.output_tokens is None for entry in usage):
         return None
     return sum(entry.input_tokens or 0 for entry in usage), sum(entry.output_tokens or 0 for entry in usage)
+
+
+async def _add_to_answer(
+    remote_run: _RemoteRun, texts: list[str], answer: AnswerEvents, thread: str
+) -> list[TResponseStreamEvent]:
+    """Store what a run claimed, and return its texts as events of the answer."""
+    if remote_run.claims and thread:
+        claims, remote_run.claims = remote_run.claims, []
+        await _in_thread(partial(remote_claims.store, thread, claims))
+    return [streamed for text in texts for streamed in answer.say(text)]
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

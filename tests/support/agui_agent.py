@@ -72,6 +72,11 @@ async def run(run_input: RunAgentInput) -> AsyncIterator[Any]:
     ids = {"thread_id": run_input.thread_id, "run_id": run_input.run_id}
     words = [message.content for message in run_input.messages if message.role == "user"][-1]
     word = str(words).split(" ")[0]
+    if word == "replay":
+        yield RunStartedEvent(thread_id=run_input.thread_id, run_id="earlier")
+        for event in [*call("weather", {"city": "Rome"}, "c0"), *text_events("An earlier answer", "m0")]:
+            yield event
+        yield RunFinishedEvent(thread_id=run_input.thread_id, run_id="earlier")
     yield RunStartedEvent(**ids)
     if run_input.resume:
         for event in text_events(f"resumed with {json.dumps([entry.payload for entry in run_input.resume])}", "m2"):

@@ -68,6 +68,16 @@ def test_its_tools_steps_and_state_are_claims(remote, elsewhere):
     assert inputs(elsewhere, "remote-tool")[1]["state"] == {"city": "Bonn"}
 
 
+def test_what_it_tells_again_of_an_earlier_run_is_not_its_answer(remote):
+    with working(remote()):
+        ask("replay please", "remote-replay")
+        (run,) = ended_runs()
+
+    assert run.status == "done"
+    assert [body["text"] for body in event_bodies("output", "remote-replay")] == ["You said: replay please"]
+    assert not ToolCall.objects.exists()
+
+
 @pytest.mark.parametrize(
     ("decision", "more", "payload"),
     [
