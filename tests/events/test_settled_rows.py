@@ -1,6 +1,7 @@
 """The feed's order of rows: what is not settled is not told, so that nothing is passed over."""
 
 import json
+from functools import partial
 
 import pytest
 from django.db import connection
@@ -12,6 +13,8 @@ from conversations.events.log.import_staging import StagedBatch
 from conversations.events.payload import parse
 from conversations.models import Event
 from tests.support.databases import IS_POSTGRESQL
+from tests.support.growth import sqlite_steps
+from tests.support.tiers import rounds
 
 
 @pytest.mark.django_db(transaction=True)
@@ -57,6 +60,21 @@ def test_imported_events_are_read_only_with_their_conversation():
     assert [fed.event.principal for fed in settled_rows.between(0, row)] == ["system"]
     both = settled_rows.between(0, row, conversation="a")
     assert [fed.event.principal for fed in both] == ["system", "import:old.json"]
+
+
+@pytest.mark.skipif(IS_POSTGRESQL, reason="it counts the steps of SQLite")
+@pytest.mark.django_db(transaction=True)
+def test_a_page_of_a_conversation_costs_the_same_however_long_it_is():
+    few, many = settled_rows.PAGE + 100, rounds(4 * settled_rows.PAGE, 40 * settled_rows.PAGE)
+    for key, count in (("short", few), ("long", many)):
+        log.append([log.from_internal(key, {"event": "log", "text": "a"}, principals.SYSTEM) for _ in range(count)])
+    row = settled_rows.SettledRows().look(5).settled
+
+    for after in (0, row):  # at the beginning, and where a follower looks for news
+        short, long = (
+            sqlite_steps(partial(settled_rows.between, after, row, conversation=key)) for key in ("short", "long")
+        )
+        assert long < 1.2 * short
 
 
 @pytest.mark.skipif(not IS_POSTGRESQL, reason="SQLite has one writer at a time")

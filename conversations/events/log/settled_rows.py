@@ -10,6 +10,7 @@ import time
 from typing import Any, NamedTuple
 
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
 
 from conversations.core.principals import IMPORTED
 from conversations.events.log import bounded_reads
@@ -21,6 +22,7 @@ POLL_EVERY_S = 0.01
 _NAMES = "e.id AS row,c.key AS key,e.seq,e.kind,e.at,e.principal,e.run,e.turn,e.event_id,e.body"
 _COLUMNS = "row,key,seq,kind,at,principal,run,turn,event_id,body"
 _FROM = "FROM conversations_event e JOIN conversations_conversation c ON c.id=e.conversation_id"
+_OF_CONVERSATION = "e.conversation_id=(SELECT id FROM conversations_conversation WHERE key=%s)"
 _NAMED = (
     " AND EXISTS (SELECT 1 FROM conversations_participant p WHERE p.conversation_id=c.id AND p.is_named"
     " AND p.name IN (%s,%s))"
@@ -87,12 +89,16 @@ def between(after: int, upto: int, *, conversation: str = "", names: tuple[str, 
     """Read events by their row ids, in order; fewer once they exceed 4 MiB, none only at the end. `conversation` limits
     them to one conversation, and includes what was imported there; `names` to conversations in which an agent of these
     two names takes part, and which it may therefore view."""
-    where, values = " WHERE e.id>%s AND e.id<=%s AND NOT c.is_staged", [after, upto, conversation, *names]
-    where += " AND c.key=%s" if conversation else f" AND %s='' AND e.principal NOT LIKE '{IMPORTED}%%'"
-    where += _NAMED if names else ""
-    source = f"FROM (SELECT {_NAMES} {_FROM}{where}) AS told"
+    where, values = " WHERE e.id>%s AND e.id<=%s AND NOT c.is_staged", list[Any]([after, upto])
     with connection.cursor() as cursor:
-        rows = bounded_reads.rows(cursor, _COLUMNS, source, values, order="row", limit=PAGE)
+        if conversation:
+            where += f" AND {_OF_CONVERSATION} AND e.seq>%s"
+            values += [conversation, _seq_at(cursor, conversation, after)]
+        else:
+            where += f" AND e.principal NOT LIKE '{IMPORTED}%%'"
+        source = f"FROM (SELECT {_NAMES} {_FROM}{where}{_NAMED if names else ''}) AS told"
+        order = "seq" if conversation else "row"  # of one conversation both ascend together, and seq needs no sort
+        rows = bounded_reads.rows(cursor, _COLUMNS, source, [*values, *names], order=order, limit=PAGE)
     return [FeedEvent(row[0], Stored(*row[1:])) for row in rows]
 
 
@@ -108,6 +114,17 @@ def newest_given() -> int:
             cursor.execute("SELECT seq FROM sqlite_sequence WHERE name='conversations_event'")
         row = cursor.fetchone()
     return int(row[0]) if row else 0
+
+
+def _seq_at(cursor: CursorWrapper, conversation: str, row: int) -> int:
+    """Return the seq of a conversation's last event up to a row; 0 if there is none. At once for a row of its own, as
+    after a page, and for one near its end."""
+    for condition in ("=%s", "<=%s ORDER BY e.seq DESC LIMIT 1") if row else ():
+        sql = f"SELECT e.seq FROM conversations_event e WHERE {_OF_CONVERSATION} AND e.id{condition}"
+        cursor.execute(sql, [conversation, row])
+        if (place := cursor.fetchone()) is not None:
+            return int(place[0])
+    return 0
 
 
 def _horizon() -> Horizon:
