@@ -57,7 +57,8 @@ class McpConnection(MCPServer):
         """of the last list, for people"""
         self.first_try = asyncio.Event()
         self._changed = changed
-        self._inner: Transport | None = None
+        self._inner: Transport | None = None  # while it is up
+        self._transport: Transport | None = None  # the newest
         self._lost = asyncio.Event()
         self._news = asyncio.Event()
         self._closing = asyncio.Event()
@@ -144,7 +145,8 @@ class McpConnection(MCPServer):
         It has a task of its own: the transport ends by cancelling the task that opened it.
         """
         self._lost = asyncio.Event()
-        task = asyncio.create_task(self._hold(self.spec.transport()), name=f"mcp {self.name}")
+        self._transport = self.spec.transport()
+        task = asyncio.create_task(self._hold(self._transport), name=f"mcp {self.name}")
         closing = asyncio.create_task(self._closing.wait())
         await asyncio.wait({task, closing}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
@@ -156,6 +158,7 @@ class McpConnection(MCPServer):
         reason = "the connection was closed"
         if task.done() and not task.cancelled() and (error := task.exception()) is not None:
             reason = _error_text(error).removeprefix(f"Failed to connect to MCP server '{self.name}': ").rstrip(".")
+            reason += self._status_after(reason)
         await self._down(reason)
         return was_up
 
@@ -235,7 +238,13 @@ class McpConnection(MCPServer):
             return str(error)
         if isinstance(error, McpDown):
             return f"{error}. Continue without it."
-        return f"The MCP server {self.name} could not run the call: {_error_text(error)}"
+        text = _error_text(error)
+        return f"The MCP server {self.name} could not run the call: {text}{self._status_after(text)}"
+
+    def _status_after(self, text: str) -> str:
+        """Return the HTTP status of the newest answer, if it is an error that a text does not name."""
+        status = getattr(self._transport, "status", 0)
+        return f" (HTTP {status})" if status >= 400 and str(status) not in text else ""
 
 
 def _content(result: CallToolResult) -> list[ContentBlock]:

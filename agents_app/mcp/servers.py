@@ -10,9 +10,11 @@ by the public name (with the prefix). A person is asked where `ask` says so, and
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+import httpx2
 from agents.mcp import MCPServerStdio, MCPServerStreamableHttp
 
 GRACE_S = 5.0  # seconds beyond a call's limit after which the transport gives up by itself
@@ -21,7 +23,39 @@ MAX_NAME_HERE = 64  # characters of a function's name in OpenAI's API, which are
 MAX_PREFIX = 100  # characters
 MAX_PAGES = 20  # of a server's list of tools
 
-Transport = MCPServerStdio | MCPServerStreamableHttp
+
+class HttpServer(MCPServerStreamableHttp):
+    """A server over HTTP. `status` is that of the newest answer to a message: the errors of the package lack it."""
+
+    status = 0
+
+    def __init__(self, server: "McpServer") -> None:
+        waits = server.call_s + GRACE_S
+        super().__init__(
+            {
+                "url": server.url, "headers": dict(server.headers), "timeout": server.connect_s,
+                "sse_read_timeout": waits, "httpx_client_factory": self._client,
+            },
+            name=server.name, max_retry_attempts=0, max_list_pages=MAX_PAGES, client_session_timeout_seconds=waits,
+        )  # fmt: skip
+
+    def _client(
+        self, headers: dict[str, str] | None = None, timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+    ) -> httpx2.AsyncClient:  # fmt: skip
+        hooks: dict[str, list[Callable[..., Any]]] = {"request": [self._forget_status], "response": [self._keep_status]}
+        return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, event_hooks=hooks)
+
+    async def _forget_status(self, request: httpx2.Request) -> None:
+        if request.method == "POST":
+            self.status = 0
+
+    async def _keep_status(self, response: httpx2.Response) -> None:
+        if response.request.method == "POST":
+            self.status = response.status_code
+
+
+Transport = MCPServerStdio | HttpServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +104,7 @@ class McpServer:
                 name=self.name, max_retry_attempts=0, max_list_pages=MAX_PAGES,
                 client_session_timeout_seconds=self.call_s + GRACE_S,
             )  # fmt: skip
-        waits = self.call_s + GRACE_S
-        return MCPServerStreamableHttp(
-            {"url": self.url, "headers": dict(self.headers), "timeout": self.connect_s, "sse_read_timeout": waits},
-            name=self.name, max_retry_attempts=0, max_list_pages=MAX_PAGES, client_session_timeout_seconds=waits,
-        )  # fmt: skip
+        return HttpServer(self)
 
 
 def can_be_stored(tool: str) -> bool:
