@@ -82,3 +82,19 @@ def test_the_server_of_the_data_directory_is_followed_into_its_next_start(tmp_pa
         server.terminate()
 
     assert [line and json.loads(line)["body"]["content"] for line in lines] == ["before", "after"]
+
+
+def test_the_ids_of_json_continue_the_feed_of_this_database(served: Server, served_token: str) -> None:
+    key = uuid4().hex
+    for text in ("first", "second"):
+        say(served, served_token, key, text)
+
+    with tailed(served, key, "--json", "--from-start") as output:
+        first, second = (json.loads(output.readline()) for _ in range(2))
+    epoch, _, row = str(first["id"]).rpartition(".")
+    assert epoch
+    assert row.isdecimal()
+    with tailed(served, key, "--json", "--after", first["id"]) as output:
+        again = json.loads(output.readline())
+
+    assert again == second

@@ -55,7 +55,7 @@ class Command(BaseCommand):
             raise CommandError("stopped", returncode=130) from None
 
     def _write_json(self, message: FeedMessage) -> None:
-        self._write(json.dumps({"event": message.name, "id": message.id} | message.data))
+        self._write(json.dumps(message.data | {"event": message.name, "id": message.id}))
 
     def _write_words(self) -> Callable[[FeedMessage], None]:
         """Return what writes one message of the feed after the other in words."""
