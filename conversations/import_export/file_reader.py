@@ -12,7 +12,7 @@ from typing import IO, NamedTuple
 import msgspec
 
 from conversations.core.errors import Invalid, TooLarge
-from conversations.import_export.recording import decoded, encoded
+from conversations.import_export.recording import decoded, encoded, refuse_other_encoding
 
 MAX_LINE = 64 << 20  # bytes: one conversation of a line-based file
 MAX_DOCUMENT = 512 << 20  # bytes, unpacked: read whole, so bounded
@@ -114,11 +114,13 @@ class RecordingFile:
         with self.path.open("rb") as plain:
             is_packed = plain.peek(2)[:2] == GZIP
             if not is_packed:
+                refuse_other_encoding(plain.peek(2))
                 yield plain
                 return
             try:
-                with gzip.open(plain) as packed:
-                    yield io.BufferedReader(packed)
+                with gzip.open(plain) as packed, io.BufferedReader(packed) as unpacked:
+                    refuse_other_encoding(unpacked.peek(2))
+                    yield unpacked
             except (EOFError, OSError, zlib.error) as error:
                 raise Invalid(f"the compressed file is damaged: {error}") from None
 

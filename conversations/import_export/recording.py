@@ -17,6 +17,7 @@ from conversations.core.json_values import number_of, refuse_constant, text_of
 from conversations.core.plain_text import short_title
 
 NEWLINE = b"\n"
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")  # which begin such a file; one of UTF-32 begins with the first
 HERE = "chat:"  # a recipient that is the conversation itself, its key not yet known
 SUMMARY = 500  # characters of `result_summary`; the whole result is in `output`
 
@@ -143,18 +144,27 @@ def encoded(value: object) -> bytes:
 
 
 def decoded(raw: bytes | msgspec.Raw) -> Any:  # any JSON
-    """Parse JSON, strictly: it has no NaN and no infinities. Raises Invalid with the position of the error."""
+    """Parse JSON in UTF-8, strictly: it has no NaN and no infinities. NULs in front, which a crash may leave, are left
+    out. Raises Invalid with the position of the error."""
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass  # lone surrogates are fine for us, and the standard library says line and column of what is not
+    refuse_other_encoding(raw)
     try:
-        return json.loads(bytes(raw), parse_constant=refuse_constant, parse_float=number_of)
+        text = bytes(raw).lstrip(b"\0").decode("utf-8-sig")
+        return json.loads(text, parse_constant=refuse_constant, parse_float=number_of)
     except RecursionError:
         raise Invalid("must be JSON with fewer levels of nesting") from None
     except ValueError as error:
         place = "" if isinstance(error, json.JSONDecodeError) else _place_of_constant(bytes(raw))
         raise Invalid(f"must be JSON: {error}{place}") from None
+
+
+def refuse_other_encoding(raw: bytes | msgspec.Raw) -> None:
+    """Raise Invalid for text with the mark of UTF-16 or UTF-32 in front."""
+    if bytes(memoryview(raw)[:2]) in UTF_16_MARKS:
+        raise Invalid("must be UTF-8; it is UTF-16 or UTF-32")
 
 
 def _place_of_constant(text: bytes) -> str:
