@@ -5,7 +5,8 @@ import gzip
 import http.client
 import socket
 import ssl
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -50,7 +51,7 @@ class Collector:
         self._connection: http.client.HTTPConnection | None = None
 
     def send(self, body: bytes) -> CollectorAnswer:
-        """Send one request. Raises OSError or http.client.HTTPException if there was no answer."""
+        """Send one request. Raises OSError or http.client.HTTPException if there was no answer, or none in time."""
         connection = self._connection = self._open()
         try:
             headers = {
@@ -59,10 +60,29 @@ class Collector:
                 "User-Agent": "Switchboard",
             }
             connection.request("POST", self._path, gzip.compress(body, 1), {**headers, **self._headers})
-            return _answer(connection.getresponse())
+            with self._deadline():
+                return _answer(connection.getresponse())
         finally:
             self._connection = None
             connection.close()
+
+    @contextlib.contextmanager
+    def _deadline(self) -> Iterator[None]:
+        """Give the answer in the block the time of one read: `http.client` gives it to each. Raises TimeoutError."""
+        is_late = threading.Event()
+
+        def end() -> None:
+            is_late.set()
+            self.close()
+
+        timer = threading.Timer(self._timeout_s, end)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            if is_late.is_set():
+                raise TimeoutError(f"the answer took longer than {self._timeout_s:g} s")
 
     def close(self) -> None:
         """End a request in progress."""
@@ -80,6 +100,8 @@ class Collector:
 
 def _answer(response: http.client.HTTPResponse) -> CollectorAnswer:
     body, wait = response.read(MAX_ANSWER), response.headers.get("Retry-After", "")
+    if 200 <= response.status < 300 and response.headers.get_content_type() == "text/html":
+        raise http.client.HTTPException(f"HTTP {response.status} with a web page, not a collector's answer")
     retry_after_s = float(wait) if wait.isascii() and wait.isdigit() and len(wait) < 6 else None
     if not 200 <= response.status < 300:
         return CollectorAnswer(response.status, words=f"HTTP {response.status}", retry_after_s=retry_after_s)
