@@ -9,6 +9,8 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connections, transaction
 
+from conversations.core import database_files
+
 
 class FifoLock:
     """A first come, first served lock. SQLite's busy handler sleeps up to 100 ms between tries and starves an action
@@ -100,7 +102,7 @@ def write_transaction(*, within: float | None = None) -> Iterator[None]:
     joins that one, without a savepoint: an error in it ends the whole.
 
     PostgreSQL needs no lock: writers to the same conversation wait for its row. `within`: how many seconds to wait for
-    either, if less than `PATIENCE`; raises OperationalError after them.
+    either, if less than `PATIENCE`; raises OperationalError after them, and if SQLite's files were replaced.
     """
     if in_write_transaction():
         with _deeper, transaction.atomic(savepoint=False):
@@ -108,6 +110,7 @@ def write_transaction(*, within: float | None = None) -> Iterator[None]:
         return
     here: Any = connections[DEFAULT_DB_ALIAS]  # Any: `dashboard.sqlite` adds an attribute
     if here.vendor == "sqlite":
+        database_files.require_own()
         with _HeldWriteLock(here, PATIENCE if within is None else within), _deeper, transaction.atomic():
             _waited.seconds = 0.0
             yield

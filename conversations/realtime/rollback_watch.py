@@ -1,4 +1,5 @@
-"""Watch for a database that was replaced by an older copy: at the start, every second, and at the end (law D and E).
+"""Watch for a database that was replaced by an older copy, or whose files were removed under this process: at the
+start, every second, and at the end (laws C, D and E).
 
 Used by `server_runtime` in processes that serve pages, by `record` and by `runagents`, each with its own data
 directory.
@@ -16,6 +17,7 @@ from django.db import connection
 from conversations.access.audit.anchor_file import AuditAnchorFile
 from conversations.core import data_dir as datadir
 from conversations.core.background_loop import run_forever
+from conversations.core.database_files import OpenFiles
 from conversations.core.db_threads import DatabaseThreads
 from conversations.events.epoch import HighWater
 from conversations.realtime.redaction_watch import RedactionWatch
@@ -31,6 +33,7 @@ class RollbackWatch:
         self._high_water, self._anchor = HighWater(data_dir), AuditAnchorFile(data_dir)
         self._redactions = RedactionWatch(data_dir)
         self._last_files: list[tuple[int, ...]] = []  # SQLite's files at the last look
+        self._open_files = OpenFiles()
 
     @property
     def epoch(self) -> str:
@@ -39,11 +42,15 @@ class RollbackWatch:
 
     def look(self) -> None:
         """Change the epoch if the record is older than before; store how far the record and the audit log are. If
-        SQLite's files have not changed, neither has the record."""
+        SQLite's files have not changed, neither has the record. Does nothing once they are not those that were
+        opened."""
+        if self._open_files.are_replaced():
+            return
         files = self._files()
         if files and files == self._last_files and self._redactions.is_done:
             return
         self._high_water.check()
+        self._open_files.note()  # this thread's connection is open since the check
         self._write_anchor()
         self._redactions.look()
         self._last_files = files

@@ -28,6 +28,7 @@ from concurrent.futures import Future
 
 from django.db import connection
 
+from conversations.core import database_files
 from conversations.core.db_threads import POOL_SIZE, release_connection
 from conversations.core.errors import Busy, Unavailable
 from conversations.events.log.commit_batch import Committer, Tally, resolve_futures
@@ -177,7 +178,7 @@ class Writer:
         result is current."""
         if not self.is_alive():
             return "a writer thread has ended: restart this process"
-        if (trouble := self._tally.trouble) and self._write_test.done():
+        if (trouble := database_files.trouble() or self._tally.trouble) and self._write_test.done():
             self._write_test = Future()
             with contextlib.suppress(Busy, Unavailable):
                 self.submit((), self._write_test, in_same_transaction=_write_something)
