@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db import connection
 
-from conversations.core import crash_reports
+from conversations.core import crash_reports, schema_state
 from conversations.core.database_clock import database_now
 from conversations.core.write_transaction import write_transaction
 from conversations.models import Node
@@ -58,7 +58,8 @@ class Heartbeat:
         """Store this process as alive, and delete rows of long ended ones. Synchronous; one short write."""
         now = database_now()
         facts = self._facts() | {"clock_skew_ms": round((time.time_ns() // 1000 - now) / 1000, 1)}
-        facts["warnings"] = [*crash_reports.recent_crashes(), *facts.get("warnings", ())]
+        newer = schema_state.newer_warning()
+        facts["warnings"] = [*filter(None, [newer]), *crash_reports.recent_crashes(), *facts.get("warnings", ())]
         with write_transaction():
             row = {"kind": self._kind, "version": release(), "started_at": self._started_at, "seen_at": now}
             _store(row | {"name": self.name, "facts": json.dumps(facts)})

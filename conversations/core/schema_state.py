@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from pkgutil import iter_modules
 
@@ -20,10 +21,13 @@ LOCK = 0x5377_6974  # PostgreSQL's advisory lock of this product's migrations, a
 
 
 def ensure() -> None:
-    """Create the tables if there are none. Raises CommandError if they are of an older version of this program."""
+    """Create the tables if there are none. Raises CommandError if they are of an older version of this program, or on
+    SQLite of a newer one."""
     if not _has_tables():
         bring_up_to_date()
-    elif not _has_newest():
+        return
+    _require_known()
+    if not _has_newest():
         with migration_lock():  # the process that creates or migrates them comes first
             if is_behind():
                 raise CommandError(
@@ -33,13 +37,15 @@ def ensure() -> None:
 
 def prepare_service() -> None:
     """Create the tables for a process that keeps running. Older ones are migrated on SQLite, which it holds alone; on
-    PostgreSQL it waits for `switchboard migrate`."""
+    PostgreSQL it waits for `switchboard migrate`. Raises CommandError for SQLite's tables of a newer version."""
     if connection.vendor == "sqlite" or not _has_tables():
         bring_up_to_date()
 
 
 def bring_up_to_date() -> None:
-    """Migrate, one process at a time; if there is nothing to do, only check (`migrate` takes a second for that)."""
+    """Migrate, one process at a time; if there is nothing to do, only check (`migrate` takes a second for that). Raises
+    CommandError for SQLite's tables of a newer version."""
+    _require_known()
     if not _has_every_record():
         with migration_lock():
             if not _has_every_record():
@@ -51,6 +57,34 @@ def migrate() -> None:
     from django.core.management.commands.migrate import Command  # 0.1 s, which no start with up-to-date tables takes
 
     call_command(Command(), verbosity=0, interactive=False)
+
+
+def newer_migration() -> str:
+    """Return the last migration of the record that only a newer version has, which may rely on what this one does not
+    write; empty if this version knows all that are applied."""
+    config = apps.get_app_config(APP)
+    applied = {name for app, name in MigrationRecorder(connection).applied_migrations() if app == APP}
+    unknown = applied - set(_migrations_of(config))
+    if unknown:  # it may be one that was squashed, and whose file is gone
+        migrations = MigrationLoader(None).disk_migrations.values()
+        unknown -= {name for migration in migrations for app, name in migration.replaces if app == APP}
+    return max(unknown, default="")
+
+
+def newer_warning() -> str:
+    """Return what to tell an operator about a process that is older than its database; empty if it is not."""
+    newer = newer_migration()
+    return newer and f"A newer version has migrated the database ({newer}): replace this process by that version"
+
+
+def _require_known() -> None:
+    """Raise CommandError for tables that a newer version made on SQLite, which one process uses at a time. On
+    PostgreSQL, processes of two versions run beside each other during an upgrade."""
+    if connection.vendor == "sqlite" and (newer := newer_migration()):
+        raise CommandError(
+            f"the database was used by a newer version, whose migration {newer} this version does not know: use that "
+            "version, or restore a backup from before the upgrade"
+        )
 
 
 def _has_tables() -> bool:
@@ -80,11 +114,12 @@ def _has_every_record() -> bool:
     return all((app.label, name) in applied for app in apps.get_app_configs() for name in _migrations_of(app))
 
 
-def _migrations_of(app: AppConfig) -> Iterator[str]:
+@cache  # an upgrade replaces the files under a running process
+def _migrations_of(app: AppConfig) -> tuple[str, ...]:
     """List the names of an app's migrations, as Django's loader finds them."""
     spec = find_spec(f"{app.name}.{MIGRATIONS_MODULE_NAME}")
     modules = iter_modules(spec.submodule_search_locations) if spec else ()
-    return (module.name for module in modules if not module.ispkg and module.name[0] not in "_~")
+    return tuple(module.name for module in modules if not module.ispkg and module.name[0] not in "_~")
 
 
 def newest() -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FRESH = 1.0  # seconds an answer is good for
 PATIENCE = 2.0  # seconds the database may take
 # Parts that pages and doors do without, and that go on by themselves: told, but no reason to send nobody here.
-HINTS = ("layer", "redis", "recorder", "agents", "record", "alerts", "retention", "export", "signing")
+HINTS = ("layer", "redis", "recorder", "agents", "record", "alerts", "retention", "export", "signing", "version")
 
 
 class Readiness:
@@ -32,6 +32,7 @@ class Readiness:
         self._database = ("", "")
         self._looking: asyncio.Future[None] | None = None
         self._is_migrated = False
+        self._newer = ""  # why this process is too old
 
     async def parts(self) -> dict[str, str]:
         """Return every part's state."""
@@ -43,6 +44,8 @@ class Readiness:
             parts["writer"] = runtime.writer.state
         if db_threads.damage:  # who needs no such page is served
             parts["record"] = f"damaged: {db_threads.damage[-1]}. Run `switchboard verify`"
+        if self._newer:
+            parts["version"] = self._newer
         if (layer := runtime.broadcast_listener.state) is not None:
             parts["layer"] = layer
         return parts | {name: state() for name, state in runtime.further_parts.items()}
@@ -65,6 +68,7 @@ class Readiness:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
         self._is_migrated = self._is_migrated or not schema_state.is_behind()
+        self._newer = schema_state.newer_warning()
         self._database = (OK, OK if self._is_migrated else "waiting for migrations: run `switchboard migrate`")
 
 

@@ -1,5 +1,7 @@
 """Commands create the tables once, whichever comes first, and do not work with tables of an older version."""
 
+import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +12,10 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from conversations.core import schema_state
-from conversations.models import User
+from conversations.core.node_heartbeat import Heartbeat
+from conversations.models import Node, User
+from conversations.realtime.readiness import Readiness, not_ready
+from conversations.realtime.server_runtime import ServerRuntime
 from tests.support.live import ROOT
 
 AT_ONCE = ("user ida --role viewer", "user bob --role viewer", "token robot --role agent", "migrate")
@@ -68,3 +73,44 @@ def test_a_process_that_keeps_running_migrates_the_file_that_it_holds():
 
     assert not schema_state.is_behind()
     assert "conversations_telemetrytrace" in connection.introspection.table_names()
+
+
+NEWER = "9999_of_a_newer_version"
+
+
+@pytest.fixture
+def newer_tables():
+    """Have the database list a migration that this version does not have."""
+    recorder = MigrationRecorder(connection)
+    recorder.record_applied("conversations", NEWER)
+    yield
+    recorder.record_unapplied("conversations", NEWER)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.sqlite("which one process holds")
+@pytest.mark.parametrize("prepare", [schema_state.ensure, schema_state.prepare_service, schema_state.bring_up_to_date])
+def test_tables_of_a_newer_version_are_refused_with_its_migration(prepare, newer_tables):
+    with pytest.raises(CommandError, match=f"used by a newer version, whose migration {NEWER} this version does not"):
+        prepare()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_process_older_than_its_database_says_so_and_is_ready(newer_tables):
+    runtime = ServerRuntime()
+    parts = asyncio.run(Readiness(runtime).parts())
+    Heartbeat("web", dict).beat()
+
+    assert NEWER in parts["version"]
+    assert "version" not in not_ready(parts)
+    assert NEWER in json.loads(Node.objects.get().facts)["warnings"][0]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_process_as_new_as_its_database_says_nothing_of_versions():
+    assert "version" not in asyncio.run(Readiness(ServerRuntime()).parts())
+    Heartbeat("web", dict).beat()
+
+    assert json.loads(Node.objects.get().facts)["warnings"] == []
+    if connection.vendor == "postgresql":
+        schema_state.ensure(), schema_state.prepare_service()
