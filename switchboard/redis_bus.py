@@ -18,17 +18,20 @@ from typing import Any
 
 from switchboard import topics
 from switchboard.bus import BusMessage, check_read, compact
-from switchboard.errors import NotConfigured, UnknownPosition, Unreachable
+from switchboard.errors import NotConfigured, Refused, UnknownPosition, Unreachable
 
 SCANNED_AT_ONCE = 1_000  # entries
 PLACES = 1_000  # ids remembered with their entries, so that following a topic scans nothing
+_LATER = "MISCONF ", "NOREPLICAS ", "BUSY "  # how answers begin that have no class of their own
 _ENTRY = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
 _log = logging.getLogger("switchboard")
 _Entry = tuple[str, dict[str, str]]
 
 
 class RedisBus:
-    """A bus over a Redis. Raises `NotConfigured` without the package redis, `Unreachable` while Redis is away.
+    """A bus over a Redis. Raises `NotConfigured` without the package redis, `Unreachable` while Redis is away or
+    accepts nothing (its memory is full, it is a replica, it cannot save), `Refused` if the user may not, or the key is
+    no stream.
 
     `last_id` may be an entry's id (`1700000000000-0`), or a message's, which is found by a scan of the topic. Redis
     stores an id that is published twice twice; the record keeps it once. A payload that is no JSON object is read as
@@ -109,6 +112,8 @@ class RedisBus:
             try:
                 return str(self._redis.xadd(topic, fields, maxlen=longest, approximate=True))
             except self._errors.ResponseError as error:
+                if self._is_temporary(error):
+                    raise
                 _log.warning("Redis refused to trim %s, appended untrimmed: %s", topic, error)
         return str(self._redis.xadd(topic, fields))
 
@@ -153,8 +158,19 @@ class RedisBus:
     def _reaching(self) -> Iterator[None]:
         try:
             yield
+        except (self._errors.AuthenticationError, self._errors.AuthorizationError) as error:
+            raise Refused(f"Redis refuses this user: {error}") from error
         except (self._errors.ConnectionError, self._errors.TimeoutError) as error:
             raise Unreachable(f"Redis does not respond: {error}") from error
+        except self._errors.RedisError as error:
+            if self._is_temporary(error):
+                raise Unreachable(f"Redis cannot do this now: {error}") from error
+            raise Refused(f"Redis refuses this: {error}") from error
+
+    def _is_temporary(self, error: Exception) -> bool:
+        """Return whether Redis may do the same later."""
+        known = self._errors.OutOfMemoryError, self._errors.ReadOnlyError, self._errors.ClusterError
+        return isinstance(error, (*known, self._errors.TryAgainError)) or str(error).startswith(_LATER)
 
 
 def _payload(topic: str, entry: str, fields: dict[str, str]) -> dict[str, Any]:

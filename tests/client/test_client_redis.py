@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from switchboard import BusMessage, NotConfigured, RedisBus, UnknownPosition, Unreachable
+from switchboard import BusMessage, NotConfigured, RedisBus, Refused, UnknownPosition, Unreachable
+from tests.support.live import until
 from tests.support.services import RedisServer, running
 
 
@@ -188,3 +189,52 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
 
     with pytest.raises(NotConfigured, match=r"switchboard-client\[redis\]"):
         RedisBus("redis://127.0.0.1")
+
+
+@pytest.fixture
+def troubled() -> Iterator[RedisServer]:
+    """A Redis of one test, which is changed."""
+    with running(RedisServer()) as started:
+        assert isinstance(started, RedisServer)
+        yield started
+
+
+@pytest.mark.parametrize("longest", ["", "100"])
+@pytest.mark.parametrize("trouble", ["memory", "replica", "replicas", "disk"])
+def test_redis_that_writes_nothing_now_is_unreachable(
+    troubled: RedisServer, topic: str, trouble: str, longest: str, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("BUS_STREAM_MAXLEN", longest)
+    with RedisBus(troubled.url) as bus, troubled.client() as raw:
+        bus.publish(topic, message(topic, 0))
+        if trouble == "memory":
+            raw.config_set("maxmemory", 1)
+        elif trouble == "replica":
+            raw.execute_command("REPLICAOF", "127.0.0.1", "1")
+        elif trouble == "replicas":
+            raw.config_set("min-replicas-to-write", 1)
+        else:
+            raw.config_set("save", "900 1")
+            (troubled.home / "dump.rdb").mkdir()  # no file can take its place
+            raw.bgsave()
+            until(lambda: raw.info("persistence")["rdb_last_bgsave_status"] == "err", what="the save to fail")
+
+        with pytest.raises(Unreachable):
+            bus.publish(topic, message(topic, 1))
+
+    assert "untrimmed" not in caplog.text
+
+
+@pytest.mark.parametrize("trouble", ["user", "password", "kind"])
+def test_redis_that_refuses_for_good_says_so(troubled: RedisServer, topic: str, trouble: str) -> None:
+    with troubled.client() as raw:
+        raw.execute_command("ACL", "SETUSER", "agent", "on", ">secret", "~other:*", "+@all")
+        raw.set(topic, "no stream")
+    name = {"user": "agent:secret@", "password": "agent:wrong@", "kind": ""}[trouble]
+
+    with RedisBus(f"redis://{name}127.0.0.1:{troubled.port}/0") as bus:
+        with pytest.raises(Refused):
+            bus.publish(topic, message(topic, 1))
+        with pytest.raises(Refused):
+            bus.read(topic)
