@@ -56,7 +56,8 @@ def test_what_was_deleted_in_the_middle_is_counted(nursery, place, bus):
     bus.xdel("stream:conv", *entries[2:5])
     nursery.record(place)
 
-    assert one_gap(place)["lost"] == 3
+    gap = one_gap(place)
+    assert (gap["lost"], gap["since"], gap["before"]) == (3, None, entries[-1]), "they were before the last one read"
     assert stored(place) == 3 + 4 + 1
 
 
@@ -101,6 +102,25 @@ def test_a_stream_deleted_and_made_again_at_once_is_told(nursery, place, bus):
     assert one_gap(place)["reason"] == "deleted"
 
 
+def test_a_stream_made_again_under_a_reading_recorder_is_told_with_times_in_order(nursery, place, bus):
+    fill(bus, "stream:conv", range(10))
+    nursery.record(place)
+    until(lambda: stored(place) == 10)
+
+    again = bus.pipeline(transaction=True)
+    again.flushall()
+    add(again, "stream:conv", envelope("conv", 10), "stream:conv-10")
+    again.execute()
+    until(lambda: stored(place) >= 11)
+    fill(bus, "stream:conv", [11])
+    until(lambda: stored(place) == 10 + 2 + 1)
+
+    gap = one_gap(place)
+    (first, _), *_ = bus.xrange("stream:conv")
+    assert (gap["reason"], gap["before"]) == ("deleted", first)
+    assert gap["since"] is None or gap["since"] <= gap["until"]
+
+
 def test_a_flushed_redis_is_told_in_every_conversation_and_goes_on(nursery, place, bus):
     for n in range(4):
         add(bus, f"stream:c{n}", {"event": "log", "text": "x"}, f"b{n}")
@@ -140,7 +160,7 @@ def test_ids_that_went_back_are_told_and_what_comes_is_read(nursery, place, bus)
     nursery.record(place)
     until(lambda: stored(place) == 3)
 
-    assert one_gap(place)["reason"] == "went_back"
+    assert (one_gap(place)["reason"], one_gap(place)["until"]) == ("went_back", None)
     assert [body.get("text") for *_, body in place.events()] == ["1", None, "2"]
 
 
@@ -298,3 +318,19 @@ def test_a_single_lost_entry_is_counted(info, lost):
     loss = gap_detection.find_loss(Stream(b"s", "s", "1-0", 1, 0), info)
 
     assert (loss and loss.lost) == lost
+
+
+@pytest.mark.parametrize(
+    ("last_id", "read", "info"),
+    [
+        ("9-0", 5, Info(2, "9-0", 2, "8-0", None)),  # deleted, made again, and read on before it was noticed
+        ("8-5", 5, Info(2, "9-0", 2, "8-0", None)),
+        ("9-0", 5, Info(6, "9-0", 7, "1-0", None)),  # deleted in the middle
+        ("9-0", 5, Info(3, "8-0", 5, "6-0", None)),  # an older state
+    ],
+)
+def test_a_loss_does_not_end_before_it_began(last_id, read, info):
+    loss = gap_detection.find_loss(Stream(b"s", "s", last_id, read, 0), info)
+
+    assert loss is not None
+    assert None in (loss.after, loss.before)

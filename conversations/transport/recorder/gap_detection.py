@@ -41,7 +41,7 @@ class Loss(NamedTuple):
     stream: Stream
     reason: Reason
     lost: int | None
-    after: str  # the last entry read before
+    after: str | None  # the last entry read before; None if it is not known: what was read last may be later
     before: str | None  # the first one there is after, if any
     move_to: tuple[str, int] | None  # where reading goes on: entry id, entries counted; None: the stream is gone
 
@@ -69,16 +69,18 @@ def find_loss(stream: Stream, info: Info) -> Loss | None:
     """Return what a stream has lost before it was read; None if nothing is missing."""
     here, newest = ids.order(stream.last_id), ids.order(info.last_id)
     if newest < here:
-        return Loss(stream, "went_back", None, stream.last_id, info.first_id, (ids.START, base_of(info)))
+        return Loss(stream, "went_back", None, stream.last_id, None, (ids.START, base_of(info)))
     if info.added is None:
         return _look_uncounted(stream, info)
     if stream.entries_read == UNCOUNTED:
         return None
     if info.added < stream.entries_read:
-        return Loss(stream, "deleted", None, stream.last_id, info.first_id, (stream.last_id, _recount(stream, info)))
+        after = stream.last_id if _is_beyond(info.first_id, stream.last_id) else None  # None: it was made again before
+        return Loss(stream, "deleted", None, after, info.first_id, (stream.last_id, _recount(stream, info)))
     unread = info.added - stream.entries_read
     if newest == here:
-        return _trimmed(stream, info, unread, stream.last_id) if unread else None
+        loss = _trimmed(stream, info, unread, stream.last_id)
+        return loss._replace(after=None, before=stream.last_id) if unread else None
     if _is_beyond(info.first_id, stream.last_id) and unread > info.length:
         to = stream.last_id if info.first_id else info.last_id
         return _trimmed(stream, info, unread - info.length, to)

@@ -337,7 +337,7 @@ def _loss_row(loss: Loss, at: int) -> Quarantine:
     count = "an unknown number of" if loss.lost is None else f"{loss.lost:,}"
     return Quarantine(
         source=loss.stream.name,
-        entry=f">{loss.after}"[:41],
+        entry=(f">{loss.after}" if loss.after else f"<{loss.before}")[:41],
         at=at,
         reason=f"record.gap: {count} entries are lost: {gap_detection.WHY[loss.reason]}",
         raw=b"",
