@@ -314,7 +314,8 @@ class Application:
             await asyncio.to_thread(refusal_counter.flush, everything=True)
         await self.runtime.stop()
         if self.url:
-            await asyncio.to_thread(commit_batch.empty_wal)
+            with contextlib.suppress(Unavailable):  # the disk is full: the next start reads the log
+                await asyncio.to_thread(commit_batch.empty_wal)
 
 
 def _end_imports() -> None:

@@ -6,6 +6,7 @@ import http.client
 import json
 import resource
 import shutil
+import signal
 import sqlite3
 import subprocess
 import uuid
@@ -142,6 +143,25 @@ def test_a_disk_that_fails_is_told_and_all_goes_on_once_it_is_back(server, ledge
     server.kill()
     ledger.file.close()
     assert judge(server, ledger) == len(ledger.read()) > 20
+
+
+def test_a_server_that_is_stopped_while_its_disk_is_full_ends_in_order():
+    with small_disk() as home:
+        shutil.copytree(prepared(), home, dirs_exist_ok=True)
+        server = FullDisk(home)
+        server.log = scratch("full") / "log"
+        secret = server.token()
+        server.start()
+        payload = {"type": "message", "conversation_id": "c", "sender": "agent:A", "content": "x" * 20_000}
+        assert server.publish(secret, "chat:c", payload)[0] == 201
+
+        server.break_disk()
+        until(lambda: server.publish(secret, "chat:c", payload)[0] == 503, what="the disk to be missed")
+        ended = server.terminate()
+
+        assert ended == -signal.SIGTERM
+        assert "shutdown failed" not in server.output()
+        assert "lifespan" not in server.output()
 
 
 def damage():
