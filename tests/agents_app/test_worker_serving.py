@@ -129,6 +129,18 @@ def test_a_worker_of_its_own_serves_until_it_is_told_to_stop(server):
     assert server.output().strip() == "Running agents of Town Hall. Stop with Ctrl+C or SIGTERM."
 
 
+def test_a_worker_that_has_ended_spends_no_time_on_its_memory(server, tmp_path):
+    server.is_newcomer = True  # with an interpreter of its own, to its end
+    server.environment |= {"SWITCHBOARD_TEAMS": "tests.teams.remains", "REMAINS": str(tmp_path / "remains")}
+    process = server.spawn(["runagents"], server.log, server.log)
+    until(lambda: rows(server, "SELECT name FROM conversations_agent WHERE is_entry"), within=90, what="the agents")
+    process.terminate()
+
+    assert process.wait(60) == 0
+    assert "Running agents of remains." in server.output()
+    assert (tmp_path / "remains").read_text() == "ended\n"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("after_s", variants([1.5, 3.0]))
 def test_a_server_told_to_stop_while_its_agents_are_starting_ends(server, after_s):

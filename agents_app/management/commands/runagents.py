@@ -1,9 +1,12 @@
 """`runagents`: a worker in its own process, any number beside one PostgreSQL (§9)."""
 
 import asyncio
+import atexit
 import contextlib
+import logging
 import os
 import signal
+import sys
 import threading
 from typing import Any
 
@@ -27,19 +30,31 @@ class Command(BaseCommand):
     help = "Run the agents of the teams in SWITCHBOARD_TEAMS. Several workers can share one PostgreSQL database."
     requires_migrations_checks = False
     requires_system_checks = ()  # they are run by the tests; a start is waited for
+    _has_ended = False
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Serve; exit with the reason if a team is invalid, or another process holds the database."""
         from agents_app.teams.definition import Team, TeamError
         from agents_app.teams.loading import load
 
+        atexit.register(self._leave_memory)  # before any other that a team or a library registers: it runs after them
         try:
             teams: list[Team] = load()
         except TeamError as error:
             raise CommandError(str(error)) from None
         with crash_reports.recording(settings.DATA_DIR, "runagents"):
             self._run_here(teams)
+        self._has_ended = True
         _exit_within(EXIT_S)
+
+    def _leave_memory(self) -> None:
+        """Leave the memory of a worker that has ended to the system: the interpreter's last collection, of all that the
+        agents' SDK consists of, takes seconds. Threads and everything else have ended."""
+        if self._has_ended:
+            logging.shutdown()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
 
     def _run_here(self, teams: list[Any]) -> None:
         try:
