@@ -63,7 +63,9 @@ class BroadcastListener:
             return None
         if self.heard_at is not None and age < SILENCE:
             return "ok"
-        return self._sender.trouble or self._trouble or f"nothing heard for {age:.0f} s"
+        if trouble := self._sender.trouble or self._trouble:
+            return trouble
+        return "waiting for the first notification" if age < SILENCE else f"nothing heard for {age:.0f} s"
 
     async def _listen(self) -> None:
         failures = 0

@@ -1,5 +1,6 @@
 """What the writer says of itself, and the end of one whose database hangs."""
 
+import logging
 import sqlite3
 import threading
 import time
@@ -8,10 +9,11 @@ from concurrent.futures import Future
 import pytest
 from django.db import OperationalError
 
-from conversations.core.errors import Unavailable
+from conversations.core.errors import Fenced, Unavailable
 from conversations.events import log
-from conversations.events.log import commit_batch
+from conversations.events.log import commit_batch, retry_thread
 from conversations.events.log import writer as module
+from conversations.events.log.commit_batch import Tally
 from conversations.events.log.retry_thread import RetryThread
 from conversations.events.log.write_job import Job
 from conversations.models import Event
@@ -112,3 +114,30 @@ def test_a_conversation_whose_turn_it_is_keeps_what_comes_later_behind_what_wait
     sifting.join()
 
     assert (answers, retrying.jobs) == ([[]], [earlier, later])
+
+
+def test_a_refused_write_is_one_line_without_a_traceback(writer, caplog):
+    def refuse():
+        raise Fenced("run r is another worker's")
+
+    done = Future()
+    with caplog.at_level(logging.INFO, logger=commit_batch.__name__):
+        writer.submit([message_event("a")], done, in_same_transaction=refuse)
+        with pytest.raises(Fenced):
+            done.result(60)
+
+    assert [(record.levelname, record.getMessage()) for record in caplog.records if "not stored" in record.message] == [
+        ("INFO", "not stored: run r is another worker's")
+    ]
+    assert "Traceback" not in caplog.text
+
+
+def test_a_lock_that_was_not_free_in_time_is_not_said_to_be_the_conversations(monkeypatch):
+    monkeypatch.setattr(retry_thread, "PATIENCE", 0.0)
+    thread, done = RetryThread(Tally()), Future()
+    thread.take([Job([message_event("a")], done, 10)])
+
+    thread._give_up()
+
+    with pytest.raises(Unavailable, match="a lock that conversation a needs was not free in time"):
+        done.result(0)

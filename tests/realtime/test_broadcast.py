@@ -378,3 +378,12 @@ def test_two_threads_with_a_first_message_start_one_sender(layer, monkeypatch):
 
     assert len(made) == 2
     assert made[0] is made[1]
+
+
+def test_a_listener_that_has_just_begun_waits_for_its_first_notification(layer):
+    listener = BroadcastListener()
+    listener._sender, listener._began_at = BroadcastSender(), time.monotonic()
+
+    assert listener.state == "waiting for the first notification"
+    listener._began_at -= broadcast_listener.SILENCE
+    assert listener.state == "nothing heard for 4 s"

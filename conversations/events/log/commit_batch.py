@@ -20,7 +20,7 @@ from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError,
 from django.db.backends.utils import CursorWrapper
 
 from conversations.core.db_threads import is_damage, is_read_only, release_connection, sqlstate, unavailable
-from conversations.core.errors import NotSignedIn, TooLarge
+from conversations.core.errors import NotSignedIn, SwitchboardError, TooLarge
 from conversations.events.log import lock_waits, token_check
 from conversations.events.log.append import DEADLOCKS, append
 from conversations.events.log.lock_waits import AT_ONCE, LockedElsewhere, LockWait
@@ -117,7 +117,10 @@ class Committer:
         elif is_of_lock(error):
             self._waiting += jobs
         else:
-            logger.error("an event could not be stored", exc_info=error)
+            if isinstance(error, SwitchboardError):  # a refusal, which its caller answers: a run that was taken away
+                logger.info("not stored: %s", error)
+            else:
+                logger.error("an event could not be stored", exc_info=error)
             resolve_futures([(jobs[0], _caller_error(error))])
 
     def _halve(self, jobs: Sequence[Job]) -> None:

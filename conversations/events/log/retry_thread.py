@@ -126,8 +126,9 @@ class RetryThread(threading.Thread):
             over = [q.pop() for q in self._queues.values() for late in list(q.lates) if late.until <= now]
             self._forget_empty()
         for job in over:
-            logger.error("not stored: %s was locked for too long", _name(job))
-        resolve_futures([(job, Unavailable(f"nothing was stored: {_name(job)} is locked. Try again")) for job in over])
+            logger.error("not stored: a lock that %s needs was not free in time", _name(job))
+        why = "nothing was stored: a lock that {} needs was not free in time. Try again"  # a row's or the table's
+        resolve_futures([(job, Unavailable(why.format(_name(job)))) for job in over])
 
     def _first(self) -> list[Job]:
         """Return the jobs of the next conversation in turn, and move it to the end of the queue."""
