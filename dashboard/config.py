@@ -179,9 +179,7 @@ class Config(BaseModel):
     otlp_content: bool = Field(
         default=False, description="include messages, arguments and outputs, not only names, times and token counts"
     )
-    otlp_timeout_s: float = Field(
-        default=10, gt=0, le=60, description="maximum seconds for an answer of the collector"
-    )
+    otlp_timeout_s: float = Field(default=10, gt=0, le=60, description="maximum seconds for an answer of the collector")
     agui_agents: SecretStr = Field(
         default=SecretStr(""),
         description='remote AG-UI agents, as JSON: {"NAME": {"url": "https://…", "token": "…"}}',
