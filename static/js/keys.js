@@ -10,6 +10,7 @@ const STORAGE_KEY = "switchboard-letters"; // "off": letters do nothing
 const LEADER_MS = 1_000; // how long `g` waits for the next letter
 const PAGES = { c: "/", a: "/approvals/", o: "/calls/", g: "/agents/", i: "/numbers/", s: "/search/" }; // letter after `g` → address
 const FIELDS = "input, textarea, select, [contenteditable], dialog, [popover]:popover-open";
+const REPEATED = new Set(["j", "k", ",", ".", "+", "=", "-", "ArrowLeft", "ArrowRight"]); // keys that act on while they are held down: they only move
 
 const actions = new Map(); // combination → action
 let leader = ""; // "g " while its letter is awaited
@@ -44,7 +45,9 @@ export const composes = (event) => event.isComposing || event.keyCode === 229;
 function onKeydown(event) {
   if (event.defaultPrevented || composes(event) || event.altKey || event.metaKey || event.ctrlKey) return;
   if (event.target.closest?.(FIELDS) || (event.key.length === 1 && !areLettersOn())) return;
+  if (event.shiftKey && event.key.length > 1) return; // such as Shift+End, which extends a selection
   const action = actions.get(leader + event.key);
+  if (event.repeat && !REPEATED.has(event.key)) return void (action && event.preventDefault());
   clearTimeout(leaderTimer);
   leader = "";
   if (action) {
