@@ -38,19 +38,22 @@ def _late_approvals(rule: AlertRule, now: int) -> CurrentCases:
         agent=Coalesce(NullIf(Subquery(call.values("agent")), Value("")), Subquery(run.values("agent"))),
         tool=Subquery(call.values("name")),
         origin=Subquery(call.values("origin")),
+        replay_of=Subquery(call.values("replay_of")),
     ).filter(_of_agent(rule))
-    columns = ("id", "conversation__key", "asked_seq", "asked_at", "agent", "tool", "origin")
+    columns = ("id", "conversation__key", "asked_seq", "asked_at", "agent", "tool", "origin", "replay_of")
     rows = list(late.order_by("asked_at").values_list(*columns)[:MAX_CASES])
     cause = f"waiting for a decision longer than {time_of(rule.after_s)}"
     cases = [
-        Case(cause, key, seq, agent, f"{agent} {_wish(tool, origin)}", id_, at)
-        for id_, key, seq, at, agent, tool, origin in rows
+        Case(cause, key, seq, agent, _wish(agent, tool, origin, replay_of), id_, at)
+        for id_, key, seq, at, agent, tool, origin, replay_of in rows
     ]
     return CurrentCases(cases, is_cut=len(rows) == MAX_CASES)
 
 
-def _wish(tool: str | None, origin: str | None) -> str:
-    return "has spent its budget" if origin == ORIGIN else f"wants to call {tool or 'a tool'}"
+def _wish(agent: str, tool: str | None, origin: str | None, replay_of: str | None) -> str:
+    if replay_of is not None:
+        return f"a replay of {tool or 'a tool'} by {agent} waits for approval"
+    return f"{agent} has spent its budget" if origin == ORIGIN else f"{agent} wants to call {tool or 'a tool'}"
 
 
 def _passed_budgets(rule: AlertRule) -> CurrentCases:

@@ -45,6 +45,7 @@ class Attention(NamedTuple):
     agent: str = ""
     tool: str = ""
     is_budget: bool = False
+    is_replay: bool = False
     person: str = ""
 
 
@@ -68,8 +69,8 @@ class UnansweredMessage(NamedTuple):
 
 _OLDEST = """SELECT a.conversation_id,MIN(a.asked_at) AS since FROM conversations_approval a WHERE a.status='pending'
 AND EXISTS(SELECT 1 FROM conversations_run r WHERE r.id=a.run AND r.status='waiting')"""
-_NO_CALLS = "SELECT o.conversation_id,o.since,'','','' FROM ({oldest}) o"
-_CALLS = """SELECT o.conversation_id,o.since,c.agent,c.name,c.origin FROM ({oldest}) o
+_NO_CALLS = "SELECT o.conversation_id,o.since,'','','',NULL FROM ({oldest}) o"
+_CALLS = """SELECT o.conversation_id,o.since,c.agent,c.name,c.origin,c.replay_of FROM ({oldest}) o
 JOIN conversations_approval a ON a.conversation_id=o.conversation_id AND a.asked_at=o.since AND a.status='pending'
 LEFT JOIN conversations_toolcall c ON c.id=a.tool_call ORDER BY a.asked_seq DESC"""
 _ALL_ASKED = """SELECT p.conversation_id,p.name,p.asked_at FROM conversations_user u
@@ -127,8 +128,15 @@ def _approvals(conversations: Collection[int] | None = None) -> dict[int, Attent
     with connection.cursor() as cursor:
         cursor.execute(query.format(oldest=f"{_OLDEST}{among} GROUP BY a.conversation_id"), values)
         return {
-            id_: Attention("approval", since, agent=agent or "", tool=tool or "", is_budget=origin == ORIGIN)
-            for id_, since, agent, tool, origin in cursor.fetchall()
+            id_: Attention(
+                "approval",
+                since,
+                agent=agent or "",
+                tool=tool or "",
+                is_budget=origin == ORIGIN,
+                is_replay=replay_of is not None,
+            )
+            for id_, since, agent, tool, origin, replay_of in cursor.fetchall()
         }
 
 

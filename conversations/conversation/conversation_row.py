@@ -92,10 +92,12 @@ class ConversationRow:
 
     @property
     def asking(self) -> tuple[ParticipantMark | None, Markup] | None:
-        """Return who wants to call which tool, if a call waits for approval."""
+        """Return who wants to call which tool, if a call waits for approval; nobody for a replay, which no agent
+        wants."""
         if self.need is None or not self.need.tool:
             return None
-        return mark_for(f"agent:{strip_prefix(self.need.agent)}") if self.need.agent else None, _visible(self.need.tool)
+        agent = "" if self.need.is_replay else strip_prefix(self.need.agent)
+        return mark_for(f"agent:{agent}") if agent else None, _visible(self.need.tool)
 
     @property
     def run_state(self) -> tuple[str, str] | None:

@@ -40,6 +40,8 @@ class ApprovalBlock(NamedTuple):
     rule: str = ""  # the auto-approval rule that approved it, or that was made with the decision
     is_auto_approved: bool = False  # `decider` made the rule; nobody was asked
     is_budget: bool = False  # no tool is called: a run has spent what it may
+    replay_by: Markup | None = None  # the person who requested the replay that waits; the agent wants nothing
+    replay_reason: Markup | None = None
 
 
 def closed_as(kind: str) -> str:
@@ -54,6 +56,7 @@ def of_call(call: CallEvents, request: event_rows.ParsedEvent) -> ApprovalBlock:
     if decided:
         state = closed_as(decided.event.kind) or _STATES.get(str(decided.body.get("decision")), "approved")
     rule = _rule(decided, "rule") if decided else ""
+    replay = _replay(call)
     approval = request.body.get("approval_id")
     is_open = state == "waiting" and isinstance(approval, str) and _ID.fullmatch(approval) is not None
     return ApprovalBlock(
@@ -72,7 +75,15 @@ def of_call(call: CallEvents, request: event_rows.ParsedEvent) -> ApprovalBlock:
         rule=rule or (_rule(decided, "makes_rule") if decided else ""),
         is_auto_approved=bool(rule),
         is_budget=request.body.get("origin") == "budget" and principals.is_ours(request.event.principal),
+        replay_by=event_rows.named(mark_for(event_rows.author(replay), event_rows.doer(replay))) if replay else None,
+        replay_reason=_words(replay, "reason") if replay else None,
     )
+
+
+def _replay(call: CallEvents) -> event_rows.ParsedEvent | None:
+    """Return the event that requested the call, if it is a replay of ours."""
+    is_replay = call.called.kind == "replay.requested" and call.called.run is not None
+    return event_rows.parse_event(call.called) if is_replay else None
 
 
 def _has_decider(decided: event_rows.ParsedEvent) -> bool:

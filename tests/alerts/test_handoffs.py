@@ -4,7 +4,7 @@ import pytest
 
 from conversations.core.database_clock import database_now
 from conversations.events import log
-from conversations.models import Event
+from conversations.models import Event, ToolCall
 from tests.alerts.test_alarms import waiting_request
 from tests.runs.test_runs import claimed
 from tests.support import teamwork
@@ -32,6 +32,16 @@ def test_after_a_handoff_the_alarm_is_about_the_agent_that_asks(people, town):
         ("Coordinator", *asks),
         ("", *asks),
     ]
+
+
+def test_alarm_about_a_replay_does_not_say_that_the_agent_wants_the_call(people, town):
+    rule("approval_waiting", after_s=60)
+    waiting_request(people, "flood", 5)
+    ToolCall.objects.update(replay_of="the-first")
+
+    look()
+
+    assert [alarm.detail for alarm in opened()] == ["a replay of file_incident by Dialogue waits for approval"]
 
 
 def test_after_a_handoff_the_alarm_is_about_the_agent_that_makes_no_progress(settings, town):

@@ -27,6 +27,7 @@ from conversations.runs.approvals import (
     auto_approval_rules,
     inbox_filters,
     pending_counts,
+    replay_requests,
     request_terms,
     stranded_requests,
 )
@@ -72,7 +73,8 @@ class RecentCall:
 class ApprovalCard:
     """An approval request. `request` is the body of `event`, which created it; `effect` and `terms` follow the current
     policy; `barred` are the principals who may not decide it (four eyes). `edited` are the arguments that a person
-    entered instead, as JSON text; None if they were not changed. `stranded` says why its run cannot go on with it."""
+    entered instead, as JSON text; None if they were not changed. `stranded` says why its run cannot go on with it.
+    `replay` is what a person requested, if the call replays another one."""
 
     row: Approval
     key: str
@@ -86,6 +88,12 @@ class ApprovalCard:
     barred: frozenset[str]
     edited: str | None = None
     stranded: str = ""
+    replay: replay_requests.ReplayRequest | None = None
+
+    @property
+    def requester(self) -> ParticipantMark:
+        """Who wants the call: the agent, or the person who wants to replay it."""
+        return self.replay.by if self.replay else self.agent
 
     @property
     def is_open(self) -> bool:
@@ -360,6 +368,7 @@ def _card(row: Approval, barred: frozenset[str], stranded: str) -> ApprovalCard:
         barred=barred,
         edited=_edited(row),
         stranded=stranded,
+        replay=replay_requests.of_request(row, request),
     )
 
 

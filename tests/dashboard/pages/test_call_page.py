@@ -153,6 +153,26 @@ def test_replay_that_waits_says_so_at_its_head(people, desk):
     assert "Replay made" not in first
 
 
+def test_approver_of_a_replay_reads_who_requested_it_why_and_what_was_changed(people, desk):
+    old = desk.recorded("look")["look"]
+    set_policy(people["admin"], PolicyRule("", "look", "ask"))
+    desk.again(people["operator"], old, arguments={"street": "Oak"}, reason="check that Oak is accepted")
+    approval, april = Approval.objects.get(), client_of(people["approver"])
+
+    card, transcript = april.get(f"/approvals/{approval.id}/"), april.get("/conversations/c/")
+
+    for page in (plain(card), plain(transcript)):
+        assert "otto wants to replay a call of look" in page
+        assert "Reason: check that Oak is accepted" in page
+        assert f'Arguments changed from the call at event {old.called_seq} : street was "Elm" "Oak"' in page
+        assert "Clerk wants to call" not in page
+    assert f'<a href="/calls/{old.id}/">a call</a>' in words(card)
+    assert '<span class="clip" dir="auto">otto</span><span class="tag">replay</span>' in words(card)
+    listed = plain(april.get("/"))
+    assert "Replay of look waits for approval" in listed
+    assert "wants to call" not in listed
+
+
 def test_a_dry_press_says_that_nothing_was_started(people, desk):
     old, otto = desk.recorded("look")["look"], client_of(people["operator"])
     with working(desk.team()):
