@@ -10,9 +10,9 @@ from conversations.tool_calls.listing.sql_filters import CallPosition
 
 BATCH, MAX_BATCH = 20, 320  # calls read at a time, at first and at most: a body may have a megabyte
 COLUMNS = (
-    *("id", "started_at", "status", "agent", "name", "qualified_name", "origin", "mcp_server", "arguments", "output"),
-    *("error", "duration_ms", "output_bytes", "approver", "replay_of", "conversation_id", "called_seq", "run_id"),
-    *("call_id", "url", "imported_at"),
+    *("id", "started_at", "status", "agent", "name", "qualified_name", "origin", "mcp_server", "arguments", "ran_with"),
+    *("output", "error", "duration_ms", "output_bytes", "decision", "approver", "replay_of", "conversation_id"),
+    *("called_seq", "run_id", "call_id", "url", "imported_at"),
 )
 
 

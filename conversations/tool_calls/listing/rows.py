@@ -15,11 +15,12 @@ from conversations.core.errors import SwitchboardError
 from conversations.core.json_values import as_text
 from conversations.core.json_values import parse as parse_json
 from conversations.core.micros import to_datetime
+from conversations.events import recorded_arguments
 from conversations.events.log import imported_times
 from conversations.events.log.reads import column_at
 from conversations.events.payload import ParsedPayload, decoded, parse
 from conversations.listing.page import ListPage
-from conversations.models import Conversation
+from conversations.models import Approval, Conversation
 from conversations.rendering import agent_colors, richtext, timestamps
 from conversations.rendering.participant_marks import ParticipantMark, mark_for, mark_for_name
 from conversations.rendering.tool_call_block import STATES, WORDS
@@ -30,13 +31,16 @@ PREVIEW = 160  # characters
 MAX_BODIES = 4 << 20  # characters of the events of one answer that tells them whole
 
 Json = dict[str, Any]
+Place = tuple[int, int]  # of an event: its conversation's row id, and its seq
 
 _is_plain = re.compile(r"[A-Za-z0-9-]+").fullmatch
 
 
 @dataclass(frozen=True)
 class CallRow:
-    """One call in a list. `called` and `finished`: the bodies of those events, None if they were not read."""
+    """One call in a list. `called` and `finished`: the bodies of those events, None if they were not read. `decision`:
+    what was decided about it; `ran_with`: the arguments that a person entered, as JSON text, None if they were not
+    read."""
 
     columns: CallColumns
     key: str  # the conversation's
@@ -45,6 +49,13 @@ class CallRow:
     finished: ParsedPayload | None
     is_imported: bool = False
     first_at: int | None = None  # µs UTC: when an imported call first happened, if known
+    decision: str = ""
+    ran_with: str | None = None
+
+    @property
+    def is_edited(self) -> bool:
+        """Return whether it ran with other arguments than those that were sent."""
+        return self.decision == "edit"
 
     @property
     def id(self) -> str:
@@ -93,8 +104,10 @@ class CallRow:
 
     @property
     def preview(self) -> Markup:
-        """Return the beginning of its arguments on one line."""
-        if self.called is None:
+        """Return the beginning of the arguments that it ran with, or would have, on one line."""
+        if self.is_edited and self.ran_with is not None:
+            return _line(recorded_arguments.value_of(self.ran_with))
+        if self.called is None or self.is_edited:
             return richtext.inline("too long to show here")
         return _line(_as_json(_arguments(self.called)))
 
@@ -146,27 +159,38 @@ def rows(calls: Sequence[CallColumns], *, whole: bool = False) -> list[CallRow]:
     agent_colors.refresh_colors()
     ids = {call.conversation_id for call in calls}
     named = {pk: (key, title) for pk, key, title in _conversations(ids)}
-    payloads = _payloads(_places(calls), whole)
+    decided = _decisions(calls)
+    bodies = _bodies([*_places(calls), *(place for _, place in decided.values())], whole)
     imported = imported_times.read([(call.conversation_id, call.called_seq) for call in calls], whole=whole)
     return [
-        CallRow(
-            call,
-            *named.get(call.conversation_id, ("", "")),
-            payloads.get((call.conversation_id, call.called_seq)),
-            payloads.get((call.conversation_id, call.finished_seq or 0)),
-            (call.conversation_id, call.called_seq) in imported,
-            imported.get((call.conversation_id, call.called_seq)),
-        )
-        for call in calls
+        _row(call, named.get(call.conversation_id, ("", "")), bodies, imported, decided.get(call.id)) for call in calls
     ]
+
+
+def _row(
+    call: CallColumns,
+    conversation: tuple[str, str],
+    bodies: dict[Place, str],
+    imported: dict[Place, int | None],
+    decided: tuple[str, Place] | None,
+) -> CallRow:
+    called, finished = (
+        _read(bodies.get((call.conversation_id, seq or 0))) for seq in (call.called_seq, call.finished_seq)
+    )
+    decision, place = decided or ("", (0, 0))
+    ran_with = recorded_arguments.edited(_object(bodies.get(place))) if decision == "edit" else None
+    first = call.conversation_id, call.called_seq
+    return CallRow(call, *conversation, called, finished, first in imported, imported.get(first), decision, ran_with)
 
 
 def within(page: CallPage) -> CallPage:
     """Return as many calls of a page as fit into `MAX_BODIES` characters of events, at least one; the next page begins
     there."""
-    sizes, left = _sizes(page.items), MAX_BODIES
+    decided, left = _decisions(page.items), MAX_BODIES
+    sizes = column_at([*_places(page.items), *(place for _, place in decided.values())], "length(body)")
     for number, call in enumerate(page.items):
         left -= sum(sizes.get((call.conversation_id, seq or 0), 0) for seq in (call.called_seq, call.finished_seq))
+        left -= sizes.get(decided[call.id][1], 0) if call.id in decided else 0
         if left < 0 and number:
             return ListPage(page.items[:number], page.items[number - 1].place)
     return page
@@ -181,6 +205,8 @@ def item(row: CallRow) -> Json:
         "agent": call.agent, "name": call.name, "namespace": call.namespace,
         "qualified_name": call.qualified_name, "lookup_key": call.lookup_key, "origin": call.origin,
         "mcp_server": call.mcp_server, "schema": call.schema, "arguments": arguments,
+        "ran_with": recorded_arguments.value_of(row.ran_with) if row.ran_with is not None else arguments,
+        "decision": row.decision or None,
         "output": _value(_output(finished)), "error": _value(finished.error if finished else None),
         "status": call.status, "started_at": row.at.isoformat(),
         "imported_at": row.imported_at.isoformat() if row.imported_at else None, "duration_ms": call.duration_ms,
@@ -193,18 +219,20 @@ def _conversations(ids: Iterable[int]) -> Iterable[tuple[int, str, str]]:
     return Conversation.objects.filter(id__in=ids).values_list("id", "key", "title")
 
 
-def _payloads(positions: Sequence[tuple[int, int]], whole: bool) -> dict[tuple[int, int], ParsedPayload]:
+def _decisions(calls: Sequence[CallColumns]) -> dict[str, tuple[str, Place]]:
+    """Return the decisions about the calls and the positions of their events, by call."""
+    ids = [call.id for call in calls if call.approver]
+    rows = Approval.objects.filter(tool_call__in=ids, status="decided") if ids else Approval.objects.none()
+    columns = rows.values_list("tool_call", "decision", "conversation_id", "decided_seq")
+    return {call: (decision or "", (conversation, seq or 0)) for call, decision, conversation, seq in columns}
+
+
+def _bodies(positions: Sequence[Place], whole: bool) -> dict[Place, str]:
     # PostgreSQL would read a body of a megabyte to say how long it is, but not to send it here.
-    body = "body" if whole else f"CASE WHEN length(body)<={SHORT} THEN body END"
-    payloads = {position: _read(text) for position, text in column_at(positions, body).items()}
-    return {position: payload for position, payload in payloads.items() if payload is not None}
+    return column_at(positions, "body" if whole else f"CASE WHEN length(body)<={SHORT} THEN body END")
 
 
-def _sizes(calls: Sequence[CallColumns]) -> dict[tuple[int, int], int]:
-    return column_at(_places(calls), "length(body)")
-
-
-def _places(calls: Sequence[CallColumns]) -> list[tuple[int, int]]:
+def _places(calls: Sequence[CallColumns]) -> list[Place]:
     """Return the positions of the calls' events."""
     return sorted(
         {(c.conversation_id, seq) for c in calls for seq in (c.called_seq, c.finished_seq) if seq is not None}
@@ -216,6 +244,11 @@ def _read(body: str | None) -> ParsedPayload | None:
         return parse(body.encode("utf-8", "replace")) if body is not None else None
     except SwitchboardError:
         return None
+
+
+def _object(body: str | None) -> Json:
+    value = recorded_arguments.value_of(body or "")
+    return value if isinstance(value, dict) else {}
 
 
 def _arguments(payload: ParsedPayload) -> Any:

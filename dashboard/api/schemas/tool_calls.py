@@ -40,10 +40,13 @@ class CallTold(Shape):
 
 
 class ToolCall(CallTold):
-    """A tool call in a list. `approver` is the principal who decided about it."""
+    """A tool call in a list. `approver` is the principal who decided about it; `ran_with` are the arguments after their
+    `decision`, those that were sent if they changed none."""
 
     output_bytes: int | None
     approver: str | None
+    decision: str | None
+    ran_with: Any
 
 
 class ToolCalls(Paged[ToolCall]):

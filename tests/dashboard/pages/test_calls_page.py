@@ -1,6 +1,7 @@
 """The tool-calls page, saved views and the API: what is drawn, what a wrong filter says, who may change a view."""
 
 import asyncio
+import csv
 import json
 import re
 
@@ -10,13 +11,14 @@ from django.test import Client
 from conversations.core import model_prices, principals
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.events import log
-from conversations.models import AuditEntry, Role, SavedView
+from conversations.models import AuditEntry, Role, SavedView, ToolSchema
+from conversations.runs.approvals import decide
 from conversations.tool_calls import saved_views
 from conversations.tool_calls.listing import activity, export, rows
 from conversations.tool_calls.listing.filters import CallFilters
 from dashboard.pages import call_list
 from tests.dashboard.test_openapi import fits
-from tests.support import listed, toolcalls
+from tests.support import listed, teamwork, toolcalls
 from tests.support.cast import audit_summary, client_of, last_entry
 from tests.support.doors import Answer
 
@@ -50,6 +52,30 @@ def test_a_row_tells_what_was_called_by_whom_and_what_came_of_it(browser):
     assert 'href="/conversations/desk/?event=1#e1"' in page.content.decode()
     for words in ("look_up", "Desk", "{&#34;who&#34;: &#34;Ada&#34;}", "1.5 s", "503, two tries", "desk #1"):
         assert words in text(page), words
+
+
+def test_arguments_that_a_person_changed_are_listed_as_they_ran_and_marked(browser, team):
+    teamwork.team()
+    body = json.dumps({"params_json_schema": {"type": "object", "properties": {"kind": {"type": "string"}}}})
+    ToolSchema.objects.create(hash="ab" * 32, name="file_incident", body=body)
+    approval = teamwork.ask(team["operator"], schema="ab" * 32, args={"kind": "water"})
+    decide.decide(team["approver"], approval.id, "edit", arguments={"kind": "gas"})
+    other = teamwork.ask(team["operator"], key="other", args={"kind": "fire"})
+    decide.decide(team["approver"], other.id, "approve")
+
+    shown = text(browser.get("/calls/"))
+    items = browser.get("/api/v1/tool-calls").json()["items"]
+    header, *lines = csv.reader(listed.exported(export.EXPORT, CallFilters(), "csv").splitlines())
+
+    assert "edited {&#34;kind&#34;: &#34;gas&#34;}" in shown
+    assert "water" not in shown
+    assert shown.count("edited") == 1
+    shown_arguments = [(item["arguments"]["kind"], item["ran_with"]["kind"], item["decision"]) for item in items]
+    assert shown_arguments == [("fire", "fire", "approve"), ("water", "gas", "edit")]
+    columns = [dict(zip(header, line, strict=True)) for line in lines]
+    assert [(json.loads(row["ran_with"]), row["decision"]) for row in columns] == [
+        ({"kind": "fire"}, "approve"), ({"kind": "gas"}, "edit"),
+    ]  # fmt: skip
 
 
 def test_events_whose_words_are_not_searchable_yet_are_counted(browser, monkeypatch):
