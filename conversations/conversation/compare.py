@@ -1,7 +1,7 @@
 """Turn a conversation or a run into comparable steps, and find where two of them diverge.
 
-Ids and times are ignored; a call is one step with its arguments and its output, however late that came. What happened
-inside a call belongs to the call, as its output shows it. Called by the compare page.
+Ids, times and replays are ignored; a call is one step with the arguments that it ran with and its output, however late
+that came. What happened inside a call belongs to the call, as its output shows it. Called by the compare page.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from conversations.core import principals
 from conversations.core.errors import NotFound, SwitchboardError
 from conversations.core.json_diff import paired
-from conversations.events import log, registry
+from conversations.events import log, recorded_arguments, registry
 from conversations.events.log import Stored
 from conversations.events.payload import ParsedPayload, decoded, parse
 from conversations.events.projections import is_call_start
@@ -26,6 +27,13 @@ BEFORE = 3  # equal moves shown before the first difference
 AFTER = 120  # moves of each side shown from there on
 ENDS = registry.bad_run_ends()
 SPEECH = registry.names_with("speech")
+LABELS = {  # what differs between two steps of a kind, by field
+    "said": {"who": "sender", "name": "recipient", "words": "text"},
+    "call": {"who": "agent", "name": "tool", "words": "arguments", "outcome": "output"},
+    "decision": {"who": "decided by", "name": "decision", "words": "reason"},
+    "handoff": {"who": "from", "name": "to"},
+    "end": {"who": "agent", "name": "outcome", "words": "error"},
+}
 CONTEXT = 40  # events read before the end of what is shared
 
 
@@ -35,16 +43,18 @@ class ComparedStep(NamedTuple):
     seq: int
     kind: str  # said, call, decision, handoff, end
     who: str
-    name: str  # of the tool, or to whom
+    name: str  # of the tool, or to whom, or the decision
     words: str
-    """what was said, or the arguments as JSON"""
+    """what was said, the arguments as JSON, or the text of a decision"""
     outcome: str = ""
     """of a call: what came of it, as JSON or text"""
+    is_edited: bool = False
+    """of a call: a person changed its arguments before it ran"""
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Return everything that is compared: all fields except the position."""
-        return self[1:]
+        """Return everything that is compared."""
+        return self.kind, self.who, self.name, self.words, self.outcome
 
 
 class ComparedSide(NamedTuple):
@@ -142,15 +152,17 @@ def _moves(side: ComparedSide, shared: int) -> tuple[list[ComparedStep], bool]:
             cut = True
             break
     inputs = log.read_after(key, side.run.input_seq - 1, 1) if side.run else []
-    return list(_Reader(key).moves([*inputs, *events])), cut
+    replays = Run.objects.filter(conversation=side.conversation, kind="replay").values_list("id", flat=True)
+    return list(_Reader(key, None if side.run else set(replays)).moves([*inputs, *events])), cut
 
 
 class _Reader:
-    """Turns events into steps."""
+    """Turns events into steps, except for those of replays (`replays`: their runs so far known; None: keep them)."""
 
-    def __init__(self, key: str) -> None:
-        self._key = key
+    def __init__(self, key: str, replays: set[str] | None) -> None:
+        self._key, self._replays = key, replays
         self._moves: list[ComparedStep] = []
+        self._calls: dict[str, int] = {}  # our calls: their places
         self._open: dict[str, int] = {}  # calls without an outcome: their places
 
     def moves(self, events: Sequence[Stored]) -> list[ComparedStep]:
@@ -161,7 +173,7 @@ class _Reader:
                 payload, body = parse(text), decoded(text)
             except (SwitchboardError, ValueError):
                 continue
-            if isinstance(body, dict) and not body.get("parent_call"):
+            if isinstance(body, dict) and not body.get("parent_call") and not self._is_of_replay(event, body):
                 self._take(event, payload, body)
         return self._moves
 
@@ -173,9 +185,7 @@ class _Reader:
         elif kind in ("tool_step", "approval.requested"):
             self._step(event, payload)
         elif kind == "approval.decided":
-            details = {name: body[name] for name in ("message", "output", "args_raw") if body.get(name)}
-            text = _json(details) if details else ""
-            self._moves.append(ComparedStep(event.seq, "decision", "", str(body.get("decision", ""))[:40], text))
+            self._decide(event, body)
         elif kind == "agent.handoff":
             who, to = (str(body.get(name, ""))[:200] for name in ("from_agent", "to_agent"))
             self._moves.append(ComparedStep(event.seq, "handoff", f"agent:{who}", f"agent:{to}", ""))
@@ -183,6 +193,26 @@ class _Reader:
             self._moves.append(
                 ComparedStep(event.seq, "end", payload.speaker, kind.partition(".")[2], str(body.get("error") or ""))
             )
+
+    def _is_of_replay(self, event: Stored, body: dict[str, Any]) -> bool:
+        """Return whether an event of ours belongs to a replay that is left out; a fork has copies of replays, but not
+        their runs."""
+        if self._replays is None or not principals.is_ours(event.principal):
+            return False
+        run = str(body.get("run_id") or event.run or "")
+        if event.kind == "replay.requested":
+            self._replays.add(run)
+        return run in self._replays
+
+    def _decide(self, event: Stored, body: dict[str, Any]) -> None:
+        """Add a decision, and have the call show the arguments that a person entered."""
+        by = principals.doer(event.principal, str(body.get("rule_by") or body.get("by") or ""))
+        words = "\n".join(str(body[name]) for name in ("message", "output") if body.get(name))
+        self._moves.append(ComparedStep(event.seq, "decision", by, str(body.get("decision", ""))[:40], words))
+        index, text = self._calls.get(str(body.get("tool_call"))), recorded_arguments.edited(body)
+        if index is not None and text is not None:
+            words = _canonical(text.encode("utf-8", "replace"))
+            self._moves[index] = self._moves[index]._replace(words=words, is_edited=True)
 
     def _recipient(self, payload: ParsedPayload) -> str:
         """Return the recipient; the conversation's own topic is the same in every conversation."""
@@ -202,6 +232,8 @@ class _Reader:
 
     def _begin(self, name: str, event: Stored, payload: ParsedPayload) -> None:
         self._open[name] = len(self._moves)
+        if payload.tool_call:
+            self._calls[payload.tool_call] = len(self._moves)
         raw = bytes(payload.args) if payload.args is not None else (payload.args_raw or "").encode("utf-8", "replace")
         self._moves.append(ComparedStep(event.seq, "call", payload.speaker, payload.name or "", _canonical(raw)))
 
@@ -237,6 +269,4 @@ def _aligned(left: Sequence[ComparedStep], right: Sequence[ComparedStep]) -> Ite
 def _parts(step: ComparedStep | None, other: ComparedStep | None) -> tuple[str, ...]:
     if step is None or other is None or step.kind != other.kind:
         return ()
-    labels = {"who": "who", "name": "tool" if step.kind == "call" else "to whom"}
-    labels |= {"words": "arguments" if step.kind == "call" else "words", "outcome": "output"}
-    return tuple(word for field, word in labels.items() if getattr(step, field) != getattr(other, field))
+    return tuple(word for field, word in LABELS[step.kind].items() if getattr(step, field) != getattr(other, field))

@@ -70,6 +70,24 @@ def diff(before: str, after: str) -> JsonDiff:
     return _Walk().diff(_read(before), _read(after), "$")
 
 
+def text_parts(before: str, after: str) -> tuple[tuple[TextPart, ...], tuple[TextPart, ...]]:
+    """Return two texts in pieces, in full; those that the other does not have are marked. Long ones that have little in
+    common are marked from the first difference to the last."""
+    head = _common(before, after)
+    tail = _common(before[head:][::-1], after[head:][::-1])
+    middles = before[head : len(before) - tail], after[head : len(after) - tail]
+    old, new = (_WORD.findall(middle) for middle in middles)
+    opcodes = [("replace", 0, len(old), 0, len(new))]
+    if len(old) * len(new) <= WORK:
+        opcodes = list(SequenceMatcher(None, old, new, autojunk=False).get_opcodes())
+    left, right = [TextPart(before[:head])], [TextPart(before[:head])]
+    for tag, a, b, c, d in opcodes:
+        left.append(TextPart("".join(old[a:b]), is_own=tag != "equal"))
+        right.append(TextPart("".join(new[c:d]), is_own=tag != "equal"))
+    rest = TextPart(before[len(before) - tail :])
+    return tuple(part for part in (*left, rest) if part.text), tuple(part for part in (*right, rest) if part.text)
+
+
 def schema_diff(before: Any, after: Any) -> JsonDiff:
     """Return the differences between two decoded schemas. The order of a list of names does not matter, other lists are
     compared by position, texts as a whole."""

@@ -10,7 +10,8 @@ from conversations.rendering import richtext
 
 SIGNS = {"changed": "±", "added": "+", "removed": "−"}
 
-Side = list[tuple[Markup, bool]] | None  # pieces, and whether each is this side's own; None: the path is not there
+Pieces = list[tuple[Markup, bool]]  # of a text, and whether each is this side's own
+Side = Pieces | None  # None: the path is not there
 
 
 class DiffRow(NamedTuple):
@@ -35,6 +36,12 @@ def draw(before: str, after: str) -> RenderedDiff:
     """Draw the differences between two JSON texts."""
     result = json_diff.diff(before, after)
     return RenderedDiff([draw_row(change, _path(change.path)) for change in result.changes], result.same, result.is_cut)
+
+
+def draw_texts(before: str, after: str) -> tuple[Pieces, Pieces]:
+    """Draw two texts in full; line breaks are kept."""
+    first, second = (_side(parts) or [] for parts in json_diff.text_parts(before, after))
+    return first, second
 
 
 def draw_row(change: ValueChange, path: str) -> DiffRow:

@@ -13,7 +13,8 @@ from conversations.core import hidden_characters
 from conversations.core.errors import NotFound
 from conversations.events import epoch
 from conversations.models import Run
-from conversations.rendering import richtext
+from conversations.rendering import diff_rows, richtext
+from conversations.rendering.diff_rows import Pieces
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
 from dashboard.pages.base_context import render_page
 from dashboard.pages.require_permission import require_permission
@@ -21,6 +22,9 @@ from dashboard.pages.require_permission import require_permission
 SHOWN = 6_000  # characters of one text
 RUNS = 30  # of a conversation, offered
 WORDS = {"said": "says", "call": "calls", "decision": "decided", "handoff": "hands off to", "end": "ended"}
+DECISIONS = {
+    "approve": "approved", "edit": "approved with edits", "reject": "rejected", "respond": "responded without running",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +36,10 @@ class Cell:
     mark: ParticipantMark | None
     word: str
     name: Markup
-    words: Markup
-    outcome: Markup | None
+    words: Pieces
+    outcome: Pieces
     is_long: bool  # so that it scrolls in itself
+    is_edited: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +89,42 @@ def _rows(pairs: list[StepPair]) -> list[ComparisonRow]:
     for pair in pairs:
         is_first = not pair.is_same and not is_parted
         is_parted = is_parted or is_first
-        rows.append(
-            ComparisonRow((_cell(pair.first), _cell(pair.second)), pair.is_same, is_first, ", ".join(pair.parts))
-        )
+        rows.append(ComparisonRow(_cells(pair), pair.is_same, is_first, ", ".join(pair.parts)))
     return rows
 
 
-def _cell(move: ComparedStep | None) -> Cell | None:
+def _cells(pair: StepPair) -> tuple[Cell | None, Cell | None]:
+    """Render both steps; what differs in the texts of two steps of a kind is marked."""
+    first, second = pair.first, pair.second
+    if pair.is_same or first is None or second is None or first.kind != second.kind:
+        return _cell(first), _cell(second)
+    words = diff_rows.draw_texts(_text(first), _text(second))
+    outcomes = diff_rows.draw_texts(_clipped(first.outcome), _clipped(second.outcome))
+    return _cell(first, words[0], outcomes[0]), _cell(second, words[1], outcomes[1])
+
+
+def _text(move: ComparedStep) -> str:
+    return _clipped("" if move.words == "{}" else move.words)
+
+
+def _whole(text: str) -> Pieces:
+    return [(richtext.inline(text), False)] if text else []
+
+
+def _cell(move: ComparedStep | None, words: Pieces | None = None, outcome: Pieces | None = None) -> Cell | None:
     if move is None:
         return None
     mark = mark_for(move.who) if move.who else None
     name = mark_for(move.name).name if move.kind in ("said", "handoff") and move.name else move.name
-    outcome = richtext.plain(_clipped(move.outcome)) if move.outcome else None
-    text = richtext.plain(_clipped("" if move.words == "{}" else move.words))
-    return Cell(move.seq, move.kind, mark, WORDS[move.kind], richtext.inline(name[:400]), text, outcome, _is_long(move))
+    word = WORDS[move.kind]
+    if move.kind == "decision" and move.name in DECISIONS:
+        word, name = DECISIONS[move.name], ""
+    return Cell(
+        move.seq, move.kind, mark, word, richtext.inline(name[:400]),
+        _whole(_text(move)) if words is None else words,
+        _whole(_clipped(move.outcome)) if outcome is None else outcome,
+        _is_long(move), move.is_edited,
+    )  # fmt: skip
 
 
 def _is_long(move: ComparedStep) -> bool:
@@ -108,6 +135,10 @@ def _clipped(text: str) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text):,} characters)"
 
 
+def _kind(run: Run) -> str:
+    return "replay" if run.kind == "replay" else "run"
+
+
 def _side(side: ComparedSide) -> dict[str, Any]:
     """Return what is shown of a side, with the other runs of its conversation to choose from."""
     conversation = side.conversation
@@ -115,12 +146,18 @@ def _side(side: ComparedSide) -> dict[str, Any]:
     runs = runs.order_by("-queued_seq")[:RUNS]
     offered = [(conversation.key, "all of it")]
     offered += [
-        (f"{conversation.key}@{run.id}", hidden_characters.spelled_out(f"run of {run.agent} at event {run.queued_seq}"))
+        (
+            f"{conversation.key}@{run.id}",
+            hidden_characters.spelled_out(f"{_kind(run)} of {run.agent} at event {run.queued_seq}"),
+        )
         for run in runs
     ]
     if side.run is not None and side.name not in dict(offered):
         offered.append(
-            (side.name, hidden_characters.spelled_out(f"run of {side.run.agent} at event {side.run.queued_seq}"))
+            (
+                side.name,
+                hidden_characters.spelled_out(f"{_kind(side.run)} of {side.run.agent} at event {side.run.queued_seq}"),
+            )
         )
     return {
         "key": conversation.key,

@@ -10,12 +10,14 @@ from conversations.conversation import fork as forks
 from conversations.core import principals
 from conversations.core.errors import NotFound
 from conversations.events import log, payload
-from conversations.models import Agent, Conversation, Event, Run
+from conversations.models import Agent, Conversation, Event, Run, ToolSchema
+from conversations.runs.approvals import decide
 from tests.events.test_projections import event
+from tests.support import teamwork
 from tests.support.cast import client_of
 
 pytestmark = pytest.mark.django_db
-ROBOT = principals.token_principal("robot")
+ROBOT, RUN = principals.token_principal("robot"), principals.run_principal("Dialogue")
 
 
 def message_payload(words, sender="user", **more):
@@ -30,6 +32,18 @@ def call(tool, call_id, output, **args):
 
 def tell(key, *payloads):
     log.append([event(key, payload, ROBOT) for payload in payloads])
+
+
+def decided(team, key, kind, decision, **more):
+    """Have Dialogue ask to file an incident of a kind, and April decide; an edit changes the kind to gas."""
+    parameters = {"type": "object", "properties": {"kind": {"type": "string"}}}
+    body = json.dumps({"params_json_schema": parameters})
+    ToolSchema.objects.get_or_create(hash="cd" * 32, defaults={"name": "file_incident", "body": body})
+    if not Agent.objects.exists():
+        teamwork.team()
+    approval = teamwork.ask(team["operator"], key=key, schema="cd" * 32, args={"kind": kind})
+    edits = {"arguments": {"kind": "gas"}} if decision == "edit" else {}
+    decide.decide(team["approver"], approval.id, decision, **edits, **more)
 
 
 def compared(a, b):
@@ -106,9 +120,69 @@ def test_a_fork_is_compared_from_where_it_begins(team):
 
     first = next(pair for pair in comparison.pairs if not pair.is_same)
     assert (comparison.shared, first.first.words, first.second.words) == (89, "89", "other words")
-    assert first.parts == ("who", "words")
+    assert first.parts == ("sender", "text")
     assert compared(fork, "a").shared == 89
     assert compared("a", forks.fork(team["operator"], "a", 100).conversation).is_divided is False
+
+
+def test_arguments_that_a_person_changed_are_compared_as_they_ran(team):
+    for key, kind, decision in (("a", "gas", "approve"), ("b", "water", "edit"), ("c", "water", "approve")):
+        decided(team, key, kind, decision)
+
+    calls = [pair.second for pair in compared("a", "b").pairs if pair.second and pair.second.kind == "call"]
+    parts = [pair.parts for pair in compared("b", "c").pairs if pair.first and pair.first.kind == "call"]
+
+    assert [(step.is_edited, json.loads(step.words)) for step in calls] == [(True, {"kind": "gas"})]
+    assert parts == [("arguments",)]
+
+
+def test_decisions_are_compared_by_what_was_decided_and_by_whom(team):
+    decided(team, "a", "water", "approve")
+    decided(team, "b", "water", "reject", message="Too late.")
+    decided(team, "c", "water", "edit")
+    april = client_of(team["approver"])
+
+    html = april.get("/compare/?a=a&b=b").content.decode()
+    edited = april.get("/compare/?a=c&b=c").content.decode()
+
+    words = " ".join(re.sub(r"<[^>]*>", " ", html).split())
+    assert "april approved" in words
+    assert "april rejected" in words
+    assert "First difference: decision, reason" in words
+    assert "Too late." in words
+    assert "april approved with edits" in " ".join(re.sub(r"<[^>]*>", " ", edited).split())
+    assert "args_raw" not in edited
+
+
+def test_what_differs_in_arguments_and_texts_is_marked(team):
+    tell("a", *call("file", "c", "ok", kind="water", street="Elm"), message_payload("It is about water.", "agent:A"))
+    tell("b", *call("file", "c", "ok", kind="gas", street="Elm"), message_payload("It is about gas.", "agent:A"))
+
+    html = client_of(team["viewer"]).get("/compare/?a=a&b=b").content.decode()
+
+    assert re.findall(r"<del>(.*?)</del>", html) == ["water", "water"]
+    assert re.findall(r"<ins>(.*?)</ins>", html) == ["gas", "gas"]
+
+
+def test_a_replay_is_no_step_of_what_it_replays(team):
+    decided(team, "a", "water", "approve")
+    decided(team, "b", "water", "approve")
+    run = {"run_id": "r2", "agent": "Dialogue", "tool_call": "t2", "tool_call_id": "c2", "name": "file_incident"}
+    request = {"event": "replay.requested", **run, "replay_of": "t1", "team": "t", "effect": "read", "args_raw": "{}"}
+    later = [
+        {"event": "approval.requested", **run, "approval_id": "again", "replay_of": "t1", "args": {"kind": "fire"}},
+        {"event": "approval.decided", **run, "approval_id": "again", "decision": "reject"},
+        {"event": "run.failed", "run_id": "r2", "agent": "Dialogue", "error": "no"},
+    ]
+    otto = principals.user_principal("otto")
+    log.append([event("b", request, otto)])
+    log.append([event("b", payload, otto if "decided" in payload["event"] else RUN) for payload in later])
+    tell("a", message_payload("Done.", "agent:A"))
+    tell("b", message_payload("Done.", "agent:A"))
+
+    assert not compared("a", "b").is_divided
+    tell("b", {**request, "run_id": "r3"}, message_payload("More.", "agent:A") | {"run_id": "r3"})
+    assert compared("a", "b").is_divided, "a replay that is only claimed hides nothing"
 
 
 def test_two_forks_share_what_both_have_copied(team):
