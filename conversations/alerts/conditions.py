@@ -53,7 +53,7 @@ def _late_approvals(rule: AlertRule, now: int) -> CurrentCases:
 def _wish(agent: str, tool: str | None, origin: str | None, replay_of: str | None) -> str:
     if replay_of is not None:
         return f"a replay of {tool or 'a tool'} by {agent} waits for approval"
-    return f"{agent} has spent its budget" if origin == ORIGIN else f"{agent} wants to call {tool or 'a tool'}"
+    return f"a budget is spent while {agent} works" if origin == ORIGIN else f"{agent} wants to call {tool or 'a tool'}"
 
 
 def _passed_budgets(rule: AlertRule) -> CurrentCases:
@@ -64,7 +64,7 @@ def _passed_budgets(rule: AlertRule) -> CurrentCases:
     waiting = waiting.filter(_of_agent(rule), conversation__is_demo=False, conversation__is_staged=False)
     columns = ("id", "conversation__key", "called_seq", "agent", "started_at")
     cases = [
-        Case("has spent a budget", key, seq, agent, f"{agent} has spent a budget and waits for a decision", id_, at)
+        Case("has spent a budget", key, seq, agent, f"a budget is spent while {agent} works", id_, at)
         for id_, key, seq, agent, at in waiting.values_list(*columns)[:MAX_CASES]
     ]
     return CurrentCases(cases, is_cut=len(cases) == MAX_CASES)

@@ -93,10 +93,10 @@ class ConversationRow:
     @property
     def asking(self) -> tuple[ParticipantMark | None, Markup] | None:
         """Return who wants to call which tool, if a call waits for approval; nobody for a replay, which no agent
-        wants."""
+        wants, and a budget, which may be the run's."""
         if self.need is None or not self.need.tool:
             return None
-        agent = "" if self.need.is_replay else strip_prefix(self.need.agent)
+        agent = "" if self.need.is_replay or self.need.is_budget else strip_prefix(self.need.agent)
         return mark_for(f"agent:{agent}") if agent else None, _visible(self.need.tool)
 
     @property

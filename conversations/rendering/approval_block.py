@@ -16,6 +16,7 @@ from conversations.rendering.timestamps import When
 FIELDS = frozenset(
     {"approval_id", "why", "deadline", "on_expiry", "notify", "decision", "message", "reason", "arguments_digest"}
 )
+SPENDERS = {"run": "This run", "conversation": "This conversation"}
 _STATES = {"approve": "approved", "reject": "rejected", "respond": "answered", "edit": "edited"}
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -39,7 +40,8 @@ class ApprovalBlock(NamedTuple):
     answer: Markup | None = None  # what a person answered for the tool
     rule: str = ""  # the auto-approval rule that approved it, or that was made with the decision
     is_auto_approved: bool = False  # `decider` made the rule; nobody was asked
-    is_budget: bool = False  # no tool is called: a run has spent what it may
+    is_budget: bool = False  # no tool is called: what may be spent is spent
+    spender: Markup | str = ""  # whose budget it is: that of the run, the conversation or the agent
     replay_by: Markup | None = None  # the person who requested the replay that waits; the agent wants nothing
     replay_reason: Markup | None = None
 
@@ -75,9 +77,18 @@ def of_call(call: CallEvents, request: event_rows.ParsedEvent) -> ApprovalBlock:
         rule=rule or (_rule(decided, "makes_rule") if decided else ""),
         is_auto_approved=bool(rule),
         is_budget=request.body.get("origin") == "budget" and principals.is_ours(request.event.principal),
+        spender=SPENDERS.get(
+            _scope(request), event_rows.named(mark_for(request.payload.speaker, request.event.principal))
+        ),
         replay_by=event_rows.named(mark_for(event_rows.author(replay), event_rows.doer(replay))) if replay else None,
         replay_reason=_words(replay, "reason") if replay else None,
     )
+
+
+def _scope(request: event_rows.ParsedEvent) -> str:
+    """Return what a budget is for: run, conversation or agent."""
+    arguments = request.body.get("args")
+    return str(arguments.get("per")) if isinstance(arguments, dict) else ""
 
 
 def _replay(call: CallEvents) -> event_rows.ParsedEvent | None:

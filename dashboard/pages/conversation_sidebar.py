@@ -18,6 +18,7 @@ from conversations.models import Conversation, Event, Participant, Run
 from conversations.rendering import event_rows, message_body, run_results, run_timeline
 from conversations.rendering.participant_marks import mark_for
 from conversations.rendering.timestamps import moment, of_event
+from conversations.runs.budgets import budget_requests
 
 VOICES = 60  # of a conversation; a longer list ends in "+"
 FORKS = 20  # of a conversation, the newest
@@ -83,12 +84,13 @@ def _results(conversation: Conversation, run: Run) -> list[run_results.RunResult
 
 
 def _spent(conversation: Conversation) -> dict[str, Any]:
-    """Return the tokens and cost per model, the model with most turns first, and the total cost as text, empty if only
-    demo models ran."""
+    """Return the tokens and cost per model, the model with most turns first, the total cost as text, empty if only
+    demo models ran, and how many tool calls there were, without requests for more budget."""
     lines, cost = spending.of_conversation(conversation.pk)
+    calls = conversation.tool_calls - budget_requests.count(conversation.pk)
     named = [line._replace(model=spelled_out(line.model)) for line in lines if line.model]
     is_paid = any(not line.is_demo for line in lines)
-    return {"spent": named[:MODELS], "cost": cost.words if is_paid else ""}
+    return {"spent": named[:MODELS], "cost": cost.words if is_paid else "", "tool_calls": calls}
 
 
 def _timeline(conversation: Conversation, runs: Sequence[Run]) -> list[run_timeline.TimelineRun]:

@@ -20,6 +20,8 @@ from conversations.models import Approval, BudgetRaise, Conversation, Run, ToolC
 from conversations.runs.approvals import auto_approval_rules, decide, external_approvals, overdue_requests
 from conversations.runs.budgets import edit_budgets, evaluate
 from conversations.runs.claims import Claim
+from conversations.runs.policy.edit_policy import set_policy
+from conversations.runs.policy.evaluate import PolicyRule
 from tests.agents_app.test_worker_heard import clerks, memory, shown
 from tests.support.agents_running import ended_runs, event_bodies, event_kinds, send_message, working
 from tests.support.cast import cast
@@ -110,10 +112,10 @@ def test_it_asks_before_its_next_step_and_goes_on_with_as_much_again(people):
         send_message("hello")
         first = question()
         assert ToolCall.objects.filter(name="work").count() == 2
-        assert why() == "Budget reached: 200 of 200 tokens per run. Continue with another 200 tokens?"
+        assert why() == "Budget reached: 200 of 200 tokens per run. Continue with 200 more tokens?"
         decide.decide(people["approver"], first.id, "approve")
         second = question(2)
-        assert why(2) == "Budget reached: 400 of 400 tokens per run. Continue with another 200 tokens?"
+        assert why(2) == "Budget reached: 400 of 400 tokens per run. Continue with 200 more tokens?"
         decide.decide(people["approver"], second.id, "approve")
         ended_runs(1)
 
@@ -195,6 +197,19 @@ def test_calls_and_minutes_are_measured_too(people, measure, amount, words):
     assert ToolCall.objects.filter(origin="budget").get().status == "waiting"
 
 
+def test_call_that_was_rejected_spends_nothing(people):
+    budget(2, "calls")
+    set_policy(people["admin"], PolicyRule("", "work", "ask"))
+    with working(clerks(spender(calls=2), work)):
+        send_message("hello")
+        decide.decide(people["approver"], question().id, "reject")
+        decide.decide(people["approver"], question(2).id, "reject")
+        ended_runs(1)
+
+    assert Run.objects.get().status == "done"
+    assert not ToolCall.objects.filter(origin="budget").exists()
+
+
 def test_cost_is_measured_as_far_as_it_is_known(people, settings, tmp_path):
     file = tmp_path / "prices.json"
     file.write_text(json.dumps({"scripted": {"input": 10_000, "output": 10_000}}))
@@ -209,7 +224,7 @@ def test_cost_is_measured_as_far_as_it_is_known(people, settings, tmp_path):
     label = event_bodies("model.turn")[0]["model"]
 
     if label == "scripted":
-        assert why() == "Budget reached: $2.00 of $1.50 per run. Continue with another $1.50?"
+        assert why() == "Budget reached: $2.00 of $1.50 per run. Continue with $1.50 more?"
     else:  # its label is of nobody's price
         assert not Approval.objects.exists()
 
@@ -226,7 +241,7 @@ def test_an_agents_day_counts_over_all_conversations(people):
         send_message("hello", key="c")
         question()
 
-    assert why() == ("Budget reached: 200 of 150 tokens per agent in 24 hours. Continue with another 150 tokens?")
+    assert why() == ("Budget reached: 200 of 150 tokens per agent in 24 hours. Continue with 150 more tokens?")
     assert Conversation.objects.get(key="c").id == Approval.objects.get().conversation_id
 
 
@@ -282,7 +297,7 @@ def test_an_agent_inside_a_call_is_asked_about_when_the_call_has_ended(people):
         send_message("hello")
         request = question()
         assert ToolCall.objects.filter(name="ask", status="done").count() == 2
-        assert why() == "Budget reached: 200 of 150 tokens per agent in 24 hours. Continue with another 150 tokens?"
+        assert why() == "Budget reached: 200 of 150 tokens per agent in 24 hours. Continue with 150 more tokens?"
         assert event_bodies("approval.requested")[0]["args"]["place"] == "Inner"
         decide.decide(people["approver"], request.id, "approve")
         assert until(lambda: Run.objects.get().status == "waiting" and question(2), what="the next question")

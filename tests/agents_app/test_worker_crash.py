@@ -132,7 +132,7 @@ def test_a_budgets_question_outlives_a_kill_and_is_asked_and_decided_once(server
     del server.environment["SWITCHBOARD_FAILPOINT"]
     server.start()
     [request] = server.request("GET", "/api/v1/approvals?status=pending", token=token)[1]["items"]
-    assert request["why"] == "Budget reached: 1 of 1 tool call per run. Continue with another 1 tool call?"
+    assert request["why"] == "Budget reached: 1 of 1 tool call per run. Continue with 1 more tool call?"
     address, decision = (
         f"/api/v1/approvals/{request['approval_id']}/decision",
         json.dumps({"decision": "approve"}).encode(),

@@ -41,7 +41,7 @@ def test_a_budget_is_set_and_a_run_that_reached_it_asks_and_tells_its_cost(serve
     work(served, SPENT)
     window.goto("/conversations/spent/")
     card = window.get_by_role("group", name="Approval request")
-    words = "Budget reached: 20,000 of 20,000 tokens per run. Continue with another 20,000 tokens?"
+    words = "Budget reached: 20,000 of 20,000 tokens per run. Continue with 20,000 more tokens?"
     expect(card.get_by_text(words)).to_be_visible()
     expect(card.get_by_role("button", name="Approve", exact=True)).to_be_visible()
     expect(card.get_by_text("Respond without running…")).to_have_count(0)

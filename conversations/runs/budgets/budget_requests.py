@@ -44,6 +44,11 @@ def is_budget(request: Body) -> bool:
     return request.get("origin") == ORIGIN
 
 
+def count(conversation: int) -> int:
+    """Return how many calls of a conversation (a row id) stand for such requests."""
+    return ToolCall.objects.filter(conversation=conversation, origin=ORIGIN, run__isnull=False).count()
+
+
 def check(decision: str) -> None:
     """Raise `Invalid` for a decision that a budget's request cannot have."""
     if decision not in DECISIONS:

@@ -7,10 +7,10 @@ one query per half second.
 | conversation | what its agents, or the named agent, have spent in it |
 | agent | what an agent has spent within 24 hours, in any conversation, in runs of ours |
 
-Tokens are input and output tokens; cost includes only models with a known price (`model_prices`); calls are tool calls;
-minutes are the time that models and tools took, without waiting. What programs elsewhere report counts for a
-conversation alone, as whoever may write to it may spend its budget. An amount that a person added counts where and when
-it was added.
+Tokens are input and output tokens; cost includes only models with a known price (`model_prices`); calls are tool
+calls, in a run or of an agent without those that were rejected or blocked; minutes are the time that models and tools
+took, without waiting. What programs elsewhere report counts for a conversation alone, as whoever may write to it may
+spend its budget. An amount that a person added counts where and when it was added.
 """
 
 from collections.abc import Sequence
@@ -27,6 +27,7 @@ from conversations.events import payload
 from conversations.events.log.bounded_reads import FETCHED
 from conversations.models import BudgetLimit, BudgetRaise, Event, ModelUsage, Run, ToolCall, Turn
 from conversations.models.run import EXTERNAL
+from conversations.models.tool_call import STOPPED
 from conversations.runs.claims import Claim
 
 SCOPES = {"run": "run", "conversation": "conversation", "agent": "agent in 24 hours"}
@@ -55,6 +56,11 @@ class BudgetRule(NamedTuple):
         unit = "" if self.measure == "cost" else f" {MEASURES[self.measure]}"
         return self.shown(value) + (unit.replace("s", "", 1) if value == 1 else unit)
 
+    def more(self) -> str:
+        """Format what an approval adds: "$1.50 more", "1 more tool call"."""
+        number, _, unit = self.counted(self.amount).partition(" ")
+        return f"{number} more {unit}".rstrip()
+
 
 class ReachedBudget(NamedTuple):
     """A budget that is spent: the amount spent, and the limit."""
@@ -69,7 +75,7 @@ class ReachedBudget(NamedTuple):
         """The text of its approval request."""
         rule = self.rule
         spent = f"{rule.shown(self.used)} of {rule.counted(self.allowed)} per {SCOPES[rule.scope]}"
-        return f"Budget reached: {spent}. Continue with another {rule.counted(rule.amount)}?"
+        return f"Budget reached: {spent}. Continue with {rule.more()}?"
 
 
 def stored() -> list[BudgetRule]:
@@ -125,7 +131,7 @@ def _used(rule: BudgetRule, claimed: Claim, agent: str) -> Decimal:
         calls = calls.exclude(run__in=Run.objects.filter(agent=agent, kind=EXTERNAL).values("id"))
     calls = calls.exclude(origin=ORIGIN)
     if rule.measure == "calls":
-        return Decimal(calls.count())
+        return Decimal(calls.exclude(status__in=STOPPED).count())
     if rule.measure == "minutes":
         worked = turns.aggregate(ms=Sum("worked_ms"))["ms"] or 0
         if rule.scope == "run":

@@ -139,9 +139,11 @@ def test_its_card_asks_in_words_and_offers_two_ways(people):
 
     page = client_of(people["approver"]).get(reverse("approval", args=[request.id]))
     shown = text_of(page)
-    assert "Budget reached: 20,000 of 20,000 tokens per run. Continue with another 20,000 tokens?" in shown
-    assert "Dialogue has spent its budget" in shown
+    assert "Budget reached: 20,000 of 20,000 tokens per run. Continue with 20,000 more tokens?" in shown
+    assert "This run has spent its budget" in shown
+    assert "Dialogue has spent" not in shown
     assert "Dialogue wants to call" not in shown
+    assert "{&#34;budget&#34;" not in page.content.decode()
     assert "data-always" not in page.content.decode()
     assert "data-respond" not in page.content.decode()
 
@@ -162,10 +164,18 @@ def test_lists_say_that_the_budget_is_spent(people):
     approver = client_of(people["approver"])
 
     listed, inbox = (text_of(approver.get(reverse(page))) for page in ("conversations", "approvals"))
-    assert "Dialogue has spent its budget" in listed
+    assert "A budget is spent" in listed
+    assert "Dialogue has spent" not in listed
     assert "continue_over_budget" not in listed
     assert inbox.count("Budget reached: 20,000 of 20,000 tokens per run.") == 3  # its row, the heading and its card
     assert "Select more budget by Dialogue" in inbox
+
+
+def test_its_question_is_not_counted_as_a_tool_call(people):
+    run_over_budget(people["admin"])
+
+    panel = text_of(client_of(people["approver"]).get(reverse("conversation-panel", args=["flood"])))
+    assert "Tool calls 0" in panel
 
 
 def test_the_timeline_says_that_the_run_waits_for_more_budget(people):
@@ -180,7 +190,7 @@ def test_an_alarm_about_its_request_says_that_the_budget_is_spent(people):
     rule = AlertRule(kind="approval_waiting", after_s=0)
 
     (case,) = conditions.cases_of(rule, database_now() + 1_000_000).cases
-    assert case.detail == "Dialogue has spent its budget"
+    assert case.detail == "a budget is spent while Dialogue works"
 
 
 def test_pages_and_the_api_list_set_and_remove_them(people):
@@ -211,7 +221,7 @@ def test_one_that_is_passed_raises_an_alarm_until_it_is_decided(people):
     request = run_over_budget(people["admin"])
     [case] = conditions.cases_of(rule, database_now()).cases
     assert (case.conversation, case.agent, case.detail) == (
-        *("flood", "Dialogue", "Dialogue has spent a budget and waits for a decision"),
+        *("flood", "Dialogue", "a budget is spent while Dialogue works"),
     )
     decide.decide(people["approver"], request.id, "approve")
     assert conditions.cases_of(rule, database_now()).cases == []
