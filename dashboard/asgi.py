@@ -131,7 +131,7 @@ class Application:
         topics = TopicEndpoint(self.authenticator, self.runtime.socket_registry)
         self._endpoints_below: dict[str, Endpoint] = {TOPICS: topics, OPEN: responses, AGUI: AguiRoutes(context)}
         self._sockets: dict[str, Endpoint] = {
-            "/ws/": EventsConsumer.as_asgi(runtime=self.runtime),
+            "/ws/": EventsConsumer.as_asgi(runtime=self.runtime, authenticator=self.authenticator),
             RESPONSES: ResponsesSocket(context),
         }
         self._pages = PageHandler(self.runtime.socket_registry)

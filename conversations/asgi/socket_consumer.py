@@ -16,8 +16,9 @@ from django.http import parse_cookie
 
 from conversations.access import authentication, origin_check, permissions
 from conversations.access.audit import refusal_counter
-from conversations.access.authentication import NOT_ALLOWED, RECONNECT, SIGNED_OUT
+from conversations.access.authentication import NOT_ALLOWED, RECONNECT, SIGNED_OUT, Caller
 from conversations.asgi import route
+from conversations.asgi.token_auth import TokenAuthenticator
 from conversations.core.errors import Invalid, NotAllowed, SwitchboardError, Unavailable
 from conversations.events import log
 from conversations.events.payload import MAX_KEY, clean_text
@@ -40,9 +41,9 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
 
     channel_layer_alias = "none"  # no channel: the hub is notified of commits
 
-    def __init__(self, *, runtime: ServerRuntime) -> None:
+    def __init__(self, *, runtime: ServerRuntime, authenticator: TokenAuthenticator) -> None:
         super().__init__()
-        self.runtime = runtime
+        self.runtime, self.authenticator = runtime, authenticator
         self.topics: dict[str, ConversationSubscription | StateSubscription] = {}
         self.viewers: dict[str, Viewer] = {}
         self.is_dismissed = False
@@ -68,10 +69,8 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         self.extensions = self.scope.get("extensions") or {}
         write, room = self.extensions.get("frame.write"), self.extensions.get("frame.room")
         self.writer = SocketWriter(self.base_send, write, self.runtime.socket_registry.send_gate, room)
-        cookies = parse_cookie(route.header(self.scope, b"cookie").decode("latin-1"))
-        session_key = cookies.get(settings.SESSION_COOKIE_NAME, "")
         try:
-            caller = await sync_to_async(authentication.caller_of, thread_sensitive=False)(bearer, session_key)
+            caller = await (self.authenticator.look_up(bearer) if bearer else self._person())
         except Unavailable:  # the client tries again
             await self.close()
             return
@@ -86,6 +85,12 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
             await self._count_refusal(
                 f"{caller.principal} already has {settings.CONFIG.sockets_per_principal:,} open sockets"
             )
+
+    async def _person(self) -> Caller | None:
+        """Return the person of the session in the cookie."""
+        cookies = parse_cookie(route.header(self.scope, b"cookie").decode("latin-1"))
+        session_key = cookies.get(settings.SESSION_COOKIE_NAME, "")
+        return await sync_to_async(authentication.caller_from_session, thread_sensitive=False)(session_key)
 
     async def _count_refusal(self, reason: str) -> None:
         count = sync_to_async(refusal_counter.record_refusal, thread_sensitive=False)

@@ -101,8 +101,8 @@ class TokenAuthenticator:
         target."""
         secret = route.bearer(scope)
         caller = None
-        if 0 < len(secret) <= MAX_SECRET:
-            caller = self._given_out(secret) or await self._look_up(secret)
+        if secret:
+            caller = self._given_out(secret) or await self.look_up(secret)
         if caller is None:
             await self._count(scope, verb, "door", "invalid or revoked token")
             raise NotSignedIn("send Authorization: Bearer with a valid token")
@@ -131,8 +131,11 @@ class TokenAuthenticator:
         address = origin_check.address_of(scope)
         await self._notes.run(refusal_counter.record_refusal, address, verb, target, reason=reason)
 
-    async def _look_up(self, secret: str) -> Caller | None:
-        """Return the caller of a token; of many simultaneous requests, only one queries the database."""
+    async def look_up(self, secret: str) -> Caller | None:
+        """Return the caller of a token in the table, None without one; of many simultaneous requests, only one queries
+        the database."""
+        if len(secret) > MAX_SECRET:
+            return None
         cached = self._accepted.get(secret) or self._refused.get(secret)
         if cached is not None and time.monotonic() - cached.at <= FRESH:
             return cached.caller

@@ -126,7 +126,7 @@ class SocketRegistry:
 
     def _guard_too(self, sockets: set[GuardedSocket], socket: GuardedSocket) -> None:
         """Guard one more; the check runs only while there is something to guard."""
-        if not self.guarded:
+        if not (self.sockets or self.responses or self._readers):
             self._wake.set()
         sockets.add(socket)
 

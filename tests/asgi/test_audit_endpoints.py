@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 async def first_answer(scope):
     """Ask for a socket; return what comes first."""
-    socket = ApplicationCommunicator(EventsConsumer.as_asgi(runtime=None), scope)
+    socket = ApplicationCommunicator(EventsConsumer.as_asgi(runtime=None, authenticator=None), scope)
     await socket.send_input({"type": "websocket.connect"})
     return await socket.receive_output(5)
 
@@ -63,7 +63,7 @@ class Engine:
         self.socket_registry = SocketRegistry()
 
 
-def test_a_socket_that_ended_by_an_error_is_forgotten():
+def test_a_socket_that_ended_by_an_error_is_forgotten(authenticator):
     engine, words = Engine(), tokens.make_token(SYSTEM, "ci", "viewer")
     scope = {**carrying(words), "type": "websocket", "path": "/ws/"}
 
@@ -79,7 +79,7 @@ def test_a_socket_that_ended_by_an_error_is_forgotten():
         async def send(message):
             pass
 
-        await EventsConsumer.as_asgi(runtime=engine)(scope, receive, send)
+        await EventsConsumer.as_asgi(runtime=engine, authenticator=authenticator)(scope, receive, send)
 
     with pytest.raises(OSError, match="left"):
         asyncio.run(leave_while_heard())

@@ -6,8 +6,10 @@ import json
 import pytest
 from asgiref.testing import ApplicationCommunicator
 from django.conf import settings
+from django.db import connection
 from django.test import override_settings
 
+from conversations.access import authentication
 from conversations.access.accounts import tokens
 from conversations.asgi import socket_consumer
 from conversations.asgi.socket_consumer import EventsConsumer
@@ -26,10 +28,22 @@ def bounded(**bounds):
     return override_settings(CONFIG=settings.CONFIG.model_copy(update=bounds))
 
 
+class Engine(ServerRuntime):
+    """One with what looks tokens up."""
+
+    def __init__(self):
+        super().__init__()
+        self.authenticator = TokenAuthenticator()
+
+
+def consumer_of(engine):
+    return EventsConsumer.as_asgi(runtime=engine, authenticator=engine.authenticator)
+
+
 async def opened(engine, words):
     headers = [(b"authorization", f"Bearer {words}".encode())]
     scope = {"type": "websocket", "path": "/ws/", "headers": headers, "client": ("10.0.0.1", 1)}
-    socket = ApplicationCommunicator(EventsConsumer.as_asgi(runtime=engine), scope)
+    socket = ApplicationCommunicator(consumer_of(engine), scope)
     await socket.send_input({"type": "websocket.connect"})
     assert (await socket.receive_output(5))["type"] == "websocket.accept"
     return socket
@@ -47,7 +61,7 @@ async def follow(socket, topic, op="subscribe"):
 
 
 async def with_engine(work):
-    engine = ServerRuntime()
+    engine = Engine()
     asyncio.get_running_loop().set_default_executor(DatabaseThreads("errand"))  # as when it starts
     engine.hub.start()
     try:
@@ -55,6 +69,29 @@ async def with_engine(work):
     finally:
         await engine.hub.stop()
         engine.hub.readers.shutdown()
+        for pool in (engine.authenticator._lookups, engine.authenticator._notes):
+            pool.submit(lambda: connection.close()).result()  # the thread's own
+            pool.shutdown()
+
+
+def test_sockets_opened_at_once_with_one_token_look_it_up_once(monkeypatch):
+    secret, looked_up, real = tokens.make_token(SYSTEM, "fleet", "viewer"), [], authentication.caller_from_token
+
+    def look_up(bearer):
+        looked_up.append(bearer)
+        return real(bearer)
+
+    monkeypatch.setattr(authentication, "caller_from_token", look_up)
+
+    async def work(engine):
+        sockets = await asyncio.gather(*[opened(engine, secret) for _ in range(20)])
+        admitted = len(engine.socket_registry.sockets)
+        for socket in sockets:
+            await closed(socket)
+        return admitted
+
+    assert asyncio.run(with_engine(work)) == 20
+    assert len(looked_up) == 1
 
 
 @bounded(sockets_per_principal=2)

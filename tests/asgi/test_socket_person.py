@@ -7,8 +7,8 @@ import pytest
 from asgiref.testing import ApplicationCommunicator
 from django.conf import settings
 
-from conversations.asgi.socket_consumer import OTHER_PERSON, EventsConsumer
-from tests.asgi.test_socket_bounds import with_engine
+from conversations.asgi.socket_consumer import OTHER_PERSON
+from tests.asgi.test_socket_bounds import consumer_of, with_engine
 from tests.support.cast import cast, client_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -19,7 +19,7 @@ async def answer_to(engine, session, person):
     cookie = f"{settings.SESSION_COOKIE_NAME}={session}".encode()
     headers = [(b"cookie", cookie), (b"host", b"127.0.0.1:8000"), (b"origin", b"http://127.0.0.1:8000")]
     scope = {"type": "websocket", "path": "/ws/", "scheme": "ws", "headers": headers, "client": ("10.0.0.1", 1)}
-    socket = ApplicationCommunicator(EventsConsumer.as_asgi(runtime=engine), scope)
+    socket = ApplicationCommunicator(consumer_of(engine), scope)
     await socket.send_input({"type": "websocket.connect"})
     assert (await socket.receive_output(5))["type"] == "websocket.accept"
     frame = {"op": "subscribe", "topic": "approvals", "person": person}

@@ -10,11 +10,10 @@ from django.db import OperationalError
 from conversations.access import authentication
 from conversations.access.accounts import tokens
 from conversations.access.audit import refusal_counter
-from conversations.asgi.socket_consumer import EventsConsumer
 from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.realtime.conversation_subscription import SocketWriter, TooSlow
-from tests.asgi.test_socket_bounds import closed, follow, opened, with_engine
+from tests.asgi.test_socket_bounds import closed, consumer_of, follow, opened, with_engine
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -41,9 +40,9 @@ def test_a_topic_that_cannot_be_followed_right_now_has_the_client_reconnect(monk
     assert (first, answer) == ("caught_up", {"type": "websocket.close", "code": 1012})
 
 
-@pytest.mark.parametrize("what", ["caller_of", "record_refusal"])
+@pytest.mark.parametrize("what", ["caller_from_token", "record_refusal"])
 def test_a_socket_that_cannot_be_checked_right_now_is_refused_quietly(monkeypatch, what):
-    monkeypatch.setattr(authentication if what == "caller_of" else refusal_counter, what, away)
+    monkeypatch.setattr(authentication if what == "caller_from_token" else refusal_counter, what, away)
 
     async def work(engine):
         scope = {
@@ -52,7 +51,7 @@ def test_a_socket_that_cannot_be_checked_right_now_is_refused_quietly(monkeypatc
             "headers": [(b"authorization", b"Bearer x")],
             "client": ("::1", 1),
         }
-        socket = ApplicationCommunicator(EventsConsumer.as_asgi(runtime=engine), scope)
+        socket = ApplicationCommunicator(consumer_of(engine), scope)
         await socket.send_input({"type": "websocket.connect"})
         answers = [await socket.receive_output(5)]
         if answers[0]["type"] == "websocket.accept":
@@ -66,7 +65,7 @@ def test_a_socket_that_cannot_be_checked_right_now_is_refused_quietly(monkeypatc
     assert (
         answers
         == {
-            "caller_of": [("websocket.close", None)],
+            "caller_from_token": [("websocket.close", None)],
             "record_refusal": [("websocket.accept", None), ("websocket.close", 4401)],
         }[what]
     )

@@ -125,7 +125,7 @@ def test_guesses_are_forgotten_and_push_no_good_token_out(authenticator, monkeyp
 
     async def guess():
         for n in range(MAX_TOKENS + 500):
-            assert await authenticator._look_up(f"sb_guess-{n}") is None
+            assert await authenticator.look_up(f"sb_guess-{n}") is None
         return await authenticator.caller(carrying(secret), "publish")
 
     asyncio.run(guess())
