@@ -7,16 +7,17 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
-from conversations.core import hidden_characters
 from conversations.core.errors import NotAllowed, SwitchboardError
 from conversations.models.people import ROLES
 from conversations.runs.policy import edit_policy, evaluate, view
 from conversations.runs.policy.file_format import FIELDS, row_of, seconds_of, time_of
+from dashboard.pages import form_error
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
 
 ENTERED = (*FIELDS, "reason", "expected", "was", "was_agent", "was_tool")  # fields of the form
+PLACED = ("agent", "tool", "rule", "effect", "note", "deadline_s", "notify", "reason")  # show their error beside them
 MAX_ROWS = 200  # rows of a page; a search finds the others
 
 
@@ -80,6 +81,7 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entere
     count, rows = view.shown(q, most=MAX_ROWS)
     codes = view.codes_of_served()
     saved = (request.GET.get("saved_agent", ""), request.GET.get("saved_tool", ""))
+    sentence, fault = form_error.placed(error, PLACED)
     return render_page(
         request,
         "policies.html",
@@ -97,11 +99,8 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entere
         agents=sorted({agent for agent, _ in codes})[:MAX_ROWS],
         tools=sorted({tool for _, tool in codes if tool})[:MAX_ROWS],
         entered=dict.fromkeys(ENTERED, "") | entered,
-        error=hidden_characters.spelled_out(error.sentence) if error and error.field not in FIELDS else "",
-        fault={
-            field: hidden_characters.spelled_out(error.sentence_beside) if error and error.field == field else ""
-            for field in ENTERED
-        },
+        error=sentence,
+        fault=fault,
         done=request.GET.get("done", "") if error is None else "",
         remarks=next((row.remarks for row in rows if (row.row.agent, row.row.tool) == saved), []),
     )

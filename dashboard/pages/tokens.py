@@ -11,10 +11,12 @@ from conversations.core import hidden_characters
 from conversations.core.errors import NotAllowed, SwitchboardError
 from conversations.models import Token
 from conversations.realtime.deployment import bounded
+from dashboard.pages import form_error
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
 
+ENTERED = ("name", "role", "agent")  # fields of the form
 MAX_ROWS = 200  # rows of each list; a search finds the others
 
 
@@ -24,7 +26,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
     """List tokens; `?q=` searches names and agents. A POST makes a token and shows its secret once."""
     if request.method != "POST":
         return _draw(request)
-    name, role, agent = (request.POST.get(field, "").strip() for field in ("name", "role", "agent"))
+    name, role, agent = (request.POST.get(field, "").strip() for field in ENTERED)
     try:
         secret = make_token(request.user, name, role, agent=agent)
     except SwitchboardError as error:
@@ -54,7 +56,8 @@ def _draw(
         raise error
     q = request.GET.get("q", "").strip()[:200]
     live, revoked = Token.objects.live(), Token.objects.revoked()
-    entered = {name: request.POST.get(name, "") if error else "" for name in ("name", "role", "agent")}
+    entered = {name: request.POST.get(name, "") if error else "" for name in ENTERED}
+    sentence, fault = form_error.placed(error, ENTERED)
     return render_page(
         request,
         "tokens.html",
@@ -67,8 +70,8 @@ def _draw(
         commands=command_tokens.live(),
         most=MAX_ROWS,
         roles=TOKEN_ROLES,
-        error=hidden_characters.spelled_out(error.sentence) if error and not error.field else "",
-        fault={error.field: hidden_characters.spelled_out(error.sentence_beside)} if error and error.field else {},
+        error=sentence,
+        fault=fault,
         entered=entered,
         secret=secret,
         secret_of=secret_of,

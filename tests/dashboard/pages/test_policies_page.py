@@ -54,6 +54,20 @@ def test_the_notice_says_that_no_agent_has_the_tool_of_the_saved_rule(admin):
     assert "including in current runs. No available agent" not in correct
 
 
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"on_expiry": "never"}, "On expiry must be one of"),
+        ({"deadline_s": "soon"}, "Must be a duration such as"),
+    ],
+)
+def test_what_does_not_fit_is_told_once_beside_its_field_or_over_the_form(admin, fields, why):
+    answer = add(admin, **fields)
+
+    assert answer.status_code == 422
+    assert text_of(answer).count(why) == 1
+
+
 def test_a_rule_is_added_and_told_in_words(admin):
     serve("Clerk", ("pay", False, "unsafe"))
 
