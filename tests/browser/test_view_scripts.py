@@ -183,6 +183,27 @@ def test_only_what_may_succeed_later_is_requested_again(line: Line, status: int,
     assert line.page.evaluate("timers.length") == is_repeated
 
 
+PRESENCE = """async () => {
+  document.body.innerHTML = `<header><conversation-presence hidden><span class="marks"></span><span data-words></span>
+    </conversation-presence><span data-presence-status></span></header>`;
+  await import("/static/js/conversation-presence.js");
+  const { watchRedactions } = await import("/static/js/redaction-watch.js");
+  watchRedactions({ topic: "stream:c", after: "4", epoch: "e" }, () => {});
+}"""
+
+
+def test_who_types_is_shown_to_a_reader_who_has_left_the_newest_events(line: Line) -> None:
+    line.page.evaluate(PRESENCE)
+    line.wait(lambda: len(line.requests) == 1)
+    presence = line.page.locator("conversation-presence")
+
+    line.send(t="presence", topic="stream:c", people=[{"name": "anna", "letters": "A", "state": "typing"}])
+    expect(presence).to_contain_text("is typing")
+    line.routes[-1].close(code=1006)
+
+    expect(presence).to_be_hidden()
+
+
 def test_the_page_of_a_call_is_loaded_again_after_a_redaction(line: Line) -> None:
     requests: list[str] = []
     line.page.on("request", lambda request: requests.append(request.url) if "/outcome" in request.url else None)
