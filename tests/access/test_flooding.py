@@ -4,9 +4,11 @@ import json
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 from axes.models import AccessAttempt
+from django.db import OperationalError
 from django.test import RequestFactory
 
 from conversations.access.accounts import sign_in as sessions
@@ -171,3 +173,24 @@ def test_the_sign_in_page_uses_the_line():
 
     with sign_in._line.place(request.META["REMOTE_ADDR"], "maria"):
         assert try_in(client_of()).status_code == 429
+
+
+def test_refusals_that_cannot_be_written_are_counted_until_they_can(monkeypatch):
+    def full(*_, **__):
+        raise OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(chain, "add_entry", full)
+        for address in ("10.0.0.1", "10.0.0.1", "10.0.0.2"):
+            with suppress(OperationalError):
+                refusal_counter.record_refusal(address, "view", "pages", reason="no such token")
+        with pytest.raises(OperationalError):
+            refusal_counter.flush(everything=True)
+
+    refusal_counter.flush(everything=True)
+
+    refused = AuditEntry.objects.filter(outcome="refused").order_by("seq")
+    assert [json.loads(entry.correlation) for entry in refused] == [
+        {"address": "10.0.0.1", "times": 2},
+        {"address": "10.0.0.2", "times": 1},
+    ]

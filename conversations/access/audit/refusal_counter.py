@@ -3,6 +3,7 @@ one each (law E)."""
 
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -48,7 +49,11 @@ def record_refusal(address: str, verb: str, target: str, *, reason: str) -> None
             _windows[what].more += 1
             return
         _windows[what] = _Window(reason)
-    _enter(what if what.address == "others" else what._replace(address=address), reason, 1)
+    try:
+        _enter(what if what.address == "others" else what._replace(address=address), reason, 1)
+    except Exception:
+        _count_again([(what, _Window(reason, more=1))])  # the window is open: `flush` writes it
+        raise
 
 
 def is_repeat(by: Principal, verb: str, target: str, reason: str) -> bool:
@@ -71,10 +76,23 @@ def is_repeat(by: Principal, verb: str, target: str, reason: str) -> bool:
 
 def flush(*, everything: bool = False) -> None:
     """Write the counts of closed windows; all of them (`everything`) at shutdown. The server calls it about once a
-    minute."""
-    for what, window in _closed(everything=everything):
-        if window.more:
-            _enter(what, window.reason, window.more)
+    minute. What cannot be written now is written by a later call."""
+    closed = _closed(everything=everything)
+    try:
+        while closed:
+            what, window = closed[0]
+            if window.more:
+                _enter(what, window.reason, window.more)
+            del closed[0]
+    finally:
+        _count_again(closed)
+
+
+def _count_again(unwritten: Sequence[tuple[RefusalKey, _Window]]) -> None:
+    """Count what could not be written in windows that open now."""
+    with _guard:
+        for what, window in unwritten:
+            _windows.setdefault(what, _Window(window.reason)).more += window.more
 
 
 def _closed(*, everything: bool) -> list[tuple[RefusalKey, _Window]]:
