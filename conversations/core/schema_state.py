@@ -83,7 +83,7 @@ def _require_known() -> None:
     if connection.vendor == "sqlite" and (newer := newer_migration()):
         raise CommandError(
             f"the database was used by a newer version, whose migration {newer} this version does not know: use that "
-            "version, or restore a backup from before the upgrade"
+            "version, or restore a backup from before the upgrade into a new data directory"
         )
 
 
