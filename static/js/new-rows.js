@@ -1,4 +1,8 @@
-/** Counts new rows and collects their senders' names; text added to a row does not count. */
+/** Counts new rows and collects their senders' names; text added to a row does not count, nor does a row that the level of detail hides. */
+
+const HIDDEN = { chat: ["steps", "all"], steps: ["all"] }; // `data-detail` of the transcript → `data-level` of the rows it hides
+
+const isHidden = (row) => HIDDEN[row.closest(".transcript")?.dataset.detail]?.includes(row.dataset.level);
 
 export class NewRows {
   #count = 0;
@@ -6,7 +10,7 @@ export class NewRows {
 
   /** @param {HTMLElement | null} row  null: no new row */
   add(row) {
-    if (!row) return;
+    if (!row || isHidden(row)) return;
     this.#count += 1;
     const name = row.querySelector(".name")?.textContent;
     const { by } = row.dataset; // the person who sent it under that name

@@ -1,5 +1,6 @@
 """Scripts of a transcript's rows in an empty page of a real browser."""
 
+import pytest
 from playwright.sync_api import Page
 
 from conversations.rendering import message_body
@@ -33,3 +34,21 @@ def test_a_result_that_is_drawn_as_fields_is_copied_as_json(empty_page: Page) ->
     text = '{"ticket_id": "T-7", "status": "open", "total": 2}'
 
     assert empty_page.evaluate(COPIED, str(message_body.result(text))) == [text]
+
+
+COUNTED = """async ([detail, levels]) => {
+  const { NewRows } = await import("/static/js/new-rows.js");
+  document.body.innerHTML = `<div class="transcript" data-detail="${detail}">${
+    levels.map((level) => `<article data-level="${level}"><b class="name">${level}</b></article>`).join("")}</div>`;
+  const rows = new NewRows();
+  for (const row of document.querySelectorAll("article")) rows.add(row);
+  return rows.words();
+}"""
+
+
+@pytest.mark.parametrize(
+    ("detail", "says"),
+    [("chat", "1 new from chat"), ("steps", "2 new from 2 participants"), ("all", "3 new from 3 participants")],
+)
+def test_only_rows_that_the_level_of_detail_shows_are_counted(empty_page: Page, detail: str, says: str) -> None:
+    assert empty_page.evaluate(COUNTED, [detail, ["chat", "steps", "all"]]) == says
