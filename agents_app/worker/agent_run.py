@@ -110,6 +110,7 @@ class AgentRun(ClaimedRun):
             await self._end(result)
 
     async def _open(self) -> RunInput:
+        await self._time_earlier_attempts()
         run_input: RunInput = await self._services.read(load_run_input, self.claim, self._served.team)
         self._memory, self._handler = run_input.memory, run_input.handler
         if run_input.request is not None:

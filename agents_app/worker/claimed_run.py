@@ -14,9 +14,10 @@ from agents_app.worker.event_writer import RunEventWriter
 from agents_app.worker.run_bus import RunBus
 from agents_app.worker.run_hooks import Do, RecordingHooks, ms_since
 from conversations.core import log_format
+from conversations.core.database_clock import database_now
 from conversations.core.errors import Fenced
 from conversations.events import log
-from conversations.models import Run
+from conversations.models import Event, Run
 from conversations.runs.claims import Body, Claim
 
 logger = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ class ClaimedRun:
         self._event_writer = RunEventWriter(claim, services.writer)
         self._task: asyncio.Task[Any] | None = None
         self._began = time.monotonic()
+        self._earlier_ms = 0.0  # since its first start, until this attempt
         self._is_aborted = False
         self.has_ended = False
 
@@ -71,8 +73,13 @@ class ClaimedRun:
         self._event_writer.is_lost = True
         self.abort()
 
+    async def _time_earlier_attempts(self) -> None:
+        """Have the run's duration begin with its first start: it includes the waits between its attempts."""
+        if self.claim.attempt > 1:
+            self._earlier_ms = max(0.0, await self._services.read(_started_ms_ago, self.claim) - ms_since(self._began))
+
     def _spent(self) -> Body:
-        return {"duration_ms": ms_since(self._began)}
+        return {"duration_ms": self._earlier_ms + ms_since(self._began)}
 
     def _is_late(self, error: BaseException) -> bool:
         return isinstance(error, TimeoutError) and time.monotonic() - self._began >= self._limit_s
@@ -91,3 +98,10 @@ class ClaimedRun:
 
     async def _run(self) -> None:
         raise NotImplementedError
+
+
+def _started_ms_ago(claim: Claim) -> float:
+    """Return how many ms ago a run first started, by the database's clock. Sync."""
+    started = Event.objects.filter(conversation__key=claim.conversation, seq__gt=claim.input_seq, run=claim.run)
+    at = started.filter(kind="run.started").order_by("seq").values_list("at", flat=True).first()
+    return (database_now() - at) / 1000 if at is not None else 0.0

@@ -161,6 +161,7 @@ class ReplayRun(ClaimedRun):
 
     async def _replay(self) -> bool:
         """Make the call; return False if the run waits for a person."""
+        await self._time_earlier_attempts()
         replay_input: ReplayInput = await self._services.do(load_replay_input, self.claim, self._served.team)
         self._request, self._hooks = replay_input.request, self._new_hooks(replay_input)
         self._gatekeeper = Gatekeeper(self._event_writer, self._served, self._services.do, self._hooks)

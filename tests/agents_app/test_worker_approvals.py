@@ -5,11 +5,12 @@ import json
 import pytest
 from agents import Agent, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
+from django.db.models import F
 from pydantic import BaseModel
 
 from agents_app.teams.definition import Team
 from agents_app.worker.nested_runs import agent_tool
-from conversations.models import Approval, Run, ToolCall
+from conversations.models import Approval, Event, Run, ToolCall
 from conversations.runs.approvals import decide
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 
@@ -79,6 +80,19 @@ def test_an_approved_call_is_done_once_by_another_worker(people):
     assert dict(ToolCall.objects.values_list("call_id", "status")) == {"c1": "done", "c2": "done"}
     assert [turn["turn"] for turn in event_bodies("model.turn")] == [1, 2]
     assert ToolCall.objects.get(call_id="c2").id == event_bodies("approval.requested")[0]["tool_call"]
+
+
+def test_a_run_took_as_long_as_from_its_start_to_its_end_with_its_waits(people):
+    office = Office()
+    approval = waiting_approval(office)
+    Event.objects.filter(kind="run.started").update(at=F("at") - 60_000_000)  # as if it had waited a minute
+    decide.decide(people["approver"], approval.id, "approve")
+    with working(office.team(SO)):
+        ended_runs()
+
+    (done,) = event_bodies("run.done")
+    started, ended = (Event.objects.filter(kind=kind).earliest("seq").at for kind in ("run.started", "run.done"))
+    assert 60_000 < done["duration_ms"] <= (ended - started) / 1000
 
 
 def test_a_rejected_call_is_never_done_and_the_model_hears_why(people):
