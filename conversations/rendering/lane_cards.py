@@ -15,7 +15,17 @@ from conversations.events import registry
 from conversations.events.event_type import Lane
 from conversations.events.log.records import CallEvents, Cut, Stored
 from conversations.events.payload import ParsedPayload
-from conversations.rendering import annotation_rows, event_rows, lane_words, richtext, timestamps, tool_call_block
+from conversations.rendering import (
+    annotation_rows,
+    approval_block,
+    event_rows,
+    lane_words,
+    richtext,
+    run_rows,
+    timestamps,
+    tool_call_block,
+)
+from conversations.rendering.approval_block import ApprovalBlock
 from conversations.rendering.event_renderer import EventRenderer, Fragment
 from conversations.rendering.event_rows import ParsedEvent, Repeat, RowFields
 from conversations.rendering.participant_marks import ParticipantMark, mark_for, mark_for_name
@@ -41,8 +51,10 @@ class Card(NamedTuple):
     run: str = ""
     note: Markup | None = None  # what stands under the event that it is about
     sign: str = ""  # the word for the state, where it has to be shown
+    gate: ApprovalBlock | None = None  # of a call: the approval request that is no longer open
 
 
+SPEECH = registry.names_with("speech")
 CALLS = registry.names_with("opens_call")  # they point at the lane of their tool
 TOOLS = mark_for_name("Tools", "tool")._replace(key="server:", title="Tools of no MCP server")
 _SIGNS = {"failed": "failed", "rejected": "stopped", "unknown": "outcome unknown"}
@@ -127,8 +139,16 @@ def _of_event(event: Stored, group: str | None, repeat: Repeat) -> Card:
     state = "" if is_mild else event_type.state
     is_echo = repeat == "same" and event.kind == "user_message"
     level = "all" if is_echo else event_type.level
-    row = event_rows.row(read, level, state=state, group=group, sender=_sender(read) or NOBODY)
-    notes = (_duration(read), "claim" if is_claim else "", "again" if repeat == "named" else "")
+    person = _person_behind(read)
+    principal = "system" if person else None
+    row = event_rows.row(read, level, state=state, group=group, sender=_sender(read) or NOBODY, principal=principal)
+    notes = (
+        run_rows.after_decision(read),
+        person,
+        _duration(read),
+        "claim" if is_claim else "",
+        "again" if repeat == "named" else "",
+    )
     card = _card(row, event, None, text=_words(read, lane), verb=lane_words.verb(read, lane))
     card = card._replace(note=annotation_rows.item_of(read) if "shown_under_event" in event_type.traits else None)
     return card._replace(
@@ -144,7 +164,18 @@ def _of_call(call: CallEvents, group: str | None) -> Card:
     text = Markup(" ").join(_short(part) for part in parts if part)
     card = _card(row, call.called, call, text=text, code=True)
     ended = (block.word, timestamps.duration(call.duration_ms), block.came)
-    return card._replace(facts=tuple(filter(None, ended)), sign="", verb="calls")
+    request = (
+        approval_block.of_call(call, event_rows.parse_event(call.approval_request)) if call.approval_request else None
+    )
+    gate = request if request and request.decided else None
+    return card._replace(facts=tuple(filter(None, ended)), sign="", verb="calls", gate=gate)
+
+
+def _person_behind(read: ParsedEvent) -> str:
+    """Return "by NAME" where a person had something happen that is about an agent: nothing was spoken in its name."""
+    kind, _, person = read.event.principal.partition(":")
+    is_about_another = kind == "user" and _sender(read) != read.event.principal
+    return f"by {hidden_characters.spelled_out(person)}" if is_about_another and read.event.kind not in SPEECH else ""
 
 
 def _sender(read: ParsedEvent) -> str:

@@ -58,7 +58,9 @@ _FIELDS = message_body.ENVELOPE | frozenset(
     }
 )
 _WAITS = {"approval": "paused for approval", "pause": "paused"}
-_DECISIONS = {"approve": "approved", "reject": "rejected"}
+DECISIONS = {
+    "approve": "approved", "edit": "approved with edits", "reject": "rejected", "respond": "responded without running",
+}  # fmt: skip
 FAILURE_REASONS = {"hop_limit": "too many hops", "error": ""}
 
 
@@ -139,8 +141,12 @@ def _away(read: ParsedEvent) -> Markup:
 @view
 def run_resumed(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw that a run continues."""
-    after = _DECISIONS.get(event_rows.line(read.body.get("reason")), "")
-    return _line(read, RunLine("play", "resumed", facts=(after,)))
+    return _line(read, RunLine("play", "resumed", facts=(after_decision(read),)))
+
+
+def after_decision(read: ParsedEvent) -> str:
+    """Return the decision after which a run was resumed; empty for another event or cause."""
+    return DECISIONS.get(event_rows.line(read.body.get("reason")), "") if read.event.kind == "run.resumed" else ""
 
 
 @view

@@ -15,10 +15,11 @@ from conversations.redaction.redact import redact
 from conversations.rendering import outline_rows
 from conversations.rendering.event_renderer import EventRenderer
 from conversations.rendering.lane_cards import LaneRenderer
+from conversations.runs.approvals import decide
 from dashboard.pages import lanes
 from tests.dashboard.pages.test_conversation_page import KEY, output, store, token
-from tests.support import toolcalls
-from tests.support.cast import client_of, person
+from tests.support import teamwork, toolcalls
+from tests.support.cast import cast, client_of, person
 
 pytestmark = pytest.mark.django_db
 HEAD = re.compile(r'class="lane-head" data-key="([^"]*)"')
@@ -176,6 +177,31 @@ def test_a_decision_is_its_persons_in_the_overview_and_the_outline_and_a_call_it
     assert re.findall(r'<path d="M\d+ ([\d.]+)h', part) == ["400.0"]  # of people: the third of five events
     assert [row.mark.key for row in outline if row.sort == "approval"] == ["agent:Permit Desk", "user:maria"]
     assert HEAD.findall(page(browser)) == ["agent:Permit Desk", "server:"]
+
+
+def test_call_that_was_decided_keeps_its_gate_with_who_decided(browser: Client) -> None:
+    log.append(toolcalls.ours(KEY, "run", 1, decision="approve"))
+
+    html = page(browser)
+
+    assert 'data-gate="approved"' in html
+    assert "approved by maria" in " ".join(re.sub(r"<[^>]*>", " ", html).split())
+
+
+def test_what_a_person_had_happen_is_not_marked_as_sent_by_them() -> None:
+    people = cast()
+    teamwork.team()
+    approval = teamwork.ask(people["operator"], key=KEY)
+    decide.decide(people["approver"], approval.id, "approve")
+
+    html = page(client_of(people["viewer"]))
+
+    (resumed,) = re.findall(r'<article [^>]*data-kind="run.resumed".*?</article>', html, re.DOTALL)
+    shown = " ".join(re.sub(r"<[^>]*>", " ", resumed).split())
+    assert "Dialogue resumed" in shown
+    assert "approved by april" in shown
+    assert "sent by" not in shown
+    assert "data-by" not in resumed
 
 
 def test_an_empty_conversation_and_an_unknown_view_are_pages_too(browser: Client) -> None:
