@@ -71,9 +71,10 @@ class Handler(AxesDatabaseHandler):  # type: ignore[misc]  # django-axes has no 
             super().user_logged_in(*args, **kwargs)
 
 
-def kept_address(request: HttpRequest) -> str:
-    """Return the address that wrong tries are counted by: of IPv6 that of the network. django-axes calls it."""
-    return _address(request.META["REMOTE_ADDR"])
+def kept_address(request: HttpRequest) -> str | None:
+    """Return the address that wrong tries are counted by: of IPv6 that of the network; None without one. django-axes
+    calls it."""
+    return _address(request.META.get("REMOTE_ADDR", "")) or None
 
 
 def kept_name(request: HttpRequest | None, credentials: Mapping[str, Any] | None = None) -> str:
