@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from tests.evidence.test_bundle import verified
-from tests.support.live import Server
+from tests.support.live import Server, until
 
 SECRET = "sb_" + "a1B2" * 10
 ENTER = f"""
@@ -45,8 +45,12 @@ def test_a_downloaded_bundle_is_verified_by_its_own_program(
 
 
 def test_the_whole_record_is_verified_in_the_background(page: Page, server: Server) -> None:
+    until(
+        lambda: page.request.get("/checkpoint").ok,
+        within=150,
+        what="the first signature, a minute after the first entry",
+    )
     page.goto("/audit/")
-    page.get_by_role("link", name="Verify the whole record").click()
     page.get_by_role("button", name="Verify the whole record").click()
 
     expect(page.get_by_text("State and rights match the events and audit entries")).to_be_visible(timeout=60_000)

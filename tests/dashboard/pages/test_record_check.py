@@ -115,6 +115,18 @@ def test_of_two_who_begin_one_the_second_is_told_and_a_lost_one_is_begun_again(a
     assert auditor.post(PAGE).status_code == 302
 
 
+def test_the_audit_page_starts_it_and_links_to_its_outcome(auditor, settings):
+    checkpoints.make(Signer(settings.CONFIG.signing_key_path))
+    page = auditor.get("/audit/").content.decode()
+    assert f'<form class="row" method="post" action="{PAGE}"><input type="hidden" name="csrfmiddlewaretoken"' in page
+    assert f'<a href="{PAGE}">' not in page
+
+    auditor.post(PAGE)
+    until(lambda: background_check.current().ended, what="the check to end")
+
+    assert f'<a href="{PAGE}">' in auditor.get("/audit/").content.decode()
+
+
 def test_it_tells_how_far_it_is(auditor, monkeypatch):
     monkeypatch.setattr(background_check, "in_thread", lambda _: None)
     monkeypatch.setattr(background_check, "TOLD_EVERY_S", -1)
