@@ -1,6 +1,8 @@
 /** Text of turns that are still streaming, appended to text nodes in stretches that end at a line break. */
 
 const STRETCH = 2000; // characters; one growing node stays cheap to lay out (measured: 16,000 tokens/s at 60 frames/s)
+const MAX_LINE = 8 * STRETCH; // characters; a longer line is continued in a stretch of its own
+const MAX_STRETCHES = 250; // of one turn; older ones are removed, as the server leaves out the beginning of a turn above 512 kB
 
 export class LiveText {
   /** @type {Map<string, {node: Text}>} */
@@ -42,7 +44,8 @@ export class LiveText {
     const node = current?.node.isConnected ? current.node : lastText(block);
     const cut = node.length + text.length > STRETCH ? text.indexOf("\n") : -1;
     node.appendData(cut < 0 ? text : text.slice(0, cut));
-    this.#current.set(group, { node: cut < 0 ? node : nextStretch(block, text.slice(cut + 1)) });
+    const isFull = cut >= 0 || node.length > MAX_LINE;
+    this.#current.set(group, { node: isFull ? nextStretch(block, cut < 0 ? "" : text.slice(cut + 1)) : node });
   }
 }
 
@@ -58,5 +61,13 @@ const nextStretch = (block, text) => {
   span.className = "stretch";
   span.append(node);
   block.append(span);
+  if (block.childNodes.length > MAX_STRETCHES) removeOldest(block);
   return node;
+};
+
+/** Remove the oldest stretches, behind a note that says so. */
+const removeOldest = (block) => {
+  const textContent = "The beginning of this turn is too long to show here.\n";
+  if (!block.firstElementChild.matches(".faint")) block.prepend(Object.assign(document.createElement("span"), { className: "stretch faint", textContent }));
+  while (block.childNodes.length > MAX_STRETCHES) block.childNodes[1].remove();
 };

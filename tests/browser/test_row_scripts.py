@@ -52,3 +52,24 @@ COUNTED = """async ([detail, levels]) => {
 )
 def test_only_rows_that_the_level_of_detail_shows_are_counted(empty_page: Page, detail: str, says: str) -> None:
     assert empty_page.evaluate(COUNTED, [detail, ["chat", "steps", "all"]]) == says
+
+
+STREAMED = """async (line) => {
+  const { LiveText } = await import("/static/js/live-text.js");
+  document.body.innerHTML = `<p data-live-text>first</p>`;
+  const text = new LiveText();
+  for (let n = 0; n < 400; n += 1) {
+    text.add("group", line.replace("N", n));
+    text.flush(() => document.body);
+  }
+  const { childNodes, textContent } = document.querySelector("p");
+  return [childNodes.length, textContent.slice(0, 52), textContent.slice(-8)];
+}"""
+
+
+@pytest.mark.parametrize("line", ["a" * 2_000 + "\nline N", "a" * 17_000 + "line N"], ids=["lines", "one line"])
+def test_a_turn_that_streams_for_hours_keeps_only_its_newest_text(empty_page: Page, line: str) -> None:
+    stretches, start, end = empty_page.evaluate(STREAMED, line)
+
+    assert (stretches, end) == (250, "line 399")
+    assert start == "The beginning of this turn is too long to show here."
