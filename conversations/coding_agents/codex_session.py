@@ -27,7 +27,10 @@ TOOL, AGENT = "codex", "Codex"
 TYPES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 OUTPUTS = ("function_call_output", "custom_tool_call_output")
-OF_PROGRAM = ("<environment_context>", "<user_instructions>", "<permissions", "# AGENTS.md instructions")
+OF_PROGRAM = (
+    "<environment_context>", "<user_instructions>", "<permissions", "<skill>", "<turn_aborted>",
+    "<subagent_notification>", "<user_shell_command>", "# AGENTS.md instructions",
+)  # fmt: skip
 
 
 def is_line(value: object) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from conversations.import_export.session_follower import SessionFollower
 from conversations.management.commands import follow
-from tests.import_export.test_session_files import CODEX, Published, event, followed, written
+from tests.import_export.test_session_files import CODEX, Published, event, followed, words, written
 
 Line = dict[str, Any]
 AT = "2026-01-02T16:58:23.000Z"
@@ -193,3 +193,10 @@ def test_tokens_of_codex_without_a_total_count_each_time(tmp_path: Path) -> None
     lines = [CODEX[0], counted(2, None, (100, 10)), counted(3, None, (100, 10))]
 
     assert spent(of_file(tmp_path / "rollout.jsonl", lines)) == {"Codex": [10, 10]}
+
+
+@pytest.mark.parametrize("tag", ["turn_aborted", "subagent_notification", "skill", "user_shell_command"])
+def test_what_codex_writes_itself_is_not_the_persons(tmp_path: Path, tag: str) -> None:
+    payloads = of_file(tmp_path / "rollout.jsonl", [CODEX[0], words("user", f"<{tag}>\nabout it\n</{tag}>")])
+
+    assert (payloads[-1]["type"], payloads[-1]["sender"]) == ("control", "agent:Codex")
