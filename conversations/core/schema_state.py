@@ -62,13 +62,9 @@ def migrate() -> None:
 def newer_migration() -> str:
     """Return the last migration of the record that only a newer version has, which may rely on what this one does not
     write; empty if this version knows all that are applied."""
-    config = apps.get_app_config(APP)
     applied = {name for app, name in MigrationRecorder(connection).applied_migrations() if app == APP}
-    unknown = applied - set(_migrations_of(config))
-    if unknown:  # it may be one that was squashed, and whose file is gone
-        migrations = MigrationLoader(None).disk_migrations.values()
-        unknown -= {name for migration in migrations for app, name in migration.replaces if app == APP}
-    return max(unknown, default="")
+    unknown = applied - set(_migrations_of(apps.get_app_config(APP)))
+    return max(unknown - _replaced_migrations(), default="") if unknown else ""
 
 
 def newer_warning() -> str:
@@ -112,6 +108,13 @@ def _has_every_record() -> bool:
     squashed migration is not listed until `migrate` runs, even if all that it replaces are applied."""
     applied = MigrationRecorder(connection).applied_migrations()
     return all((app.label, name) in applied for app in apps.get_app_configs() for name in _migrations_of(app))
+
+
+@cache
+def _replaced_migrations() -> frozenset[str]:
+    """List the record's migrations that squashed ones replace; their files may be gone."""
+    migrations = MigrationLoader(None).disk_migrations.values()
+    return frozenset(name for migration in migrations for app, name in migration.replaces if app == APP)
 
 
 @cache  # an upgrade replaces the files under a running process
