@@ -15,8 +15,9 @@ from conversations.access import permissions
 from conversations.conversation import attention, group_trends, list_query, row_people, spending
 from conversations.conversation.conversation_row import GROUPS, RUN_STATES, ConversationRow, drawn
 from conversations.conversation.external_handling import external, may_be_external
+from conversations.conversation.imported_history import ConversationEnd, history_among
 from conversations.conversation.list_query import ListFilters
-from conversations.core import principals
+from conversations.core import principals, recent_activity
 from conversations.core.errors import NotFound
 from conversations.core.micros import to_datetime
 from conversations.events.log.sql import any_of
@@ -45,6 +46,7 @@ _COLUMNS = (
     *("activity", "opened_by"),
 )
 
+_ended = itemgetter(*(_COLUMNS.index(name) for name in ConversationEnd._fields))
 _owned = itemgetter(*(_COLUMNS.index(name) for name in attention.Owned._fields))
 
 _NEWEST_RUNS = """SELECT conversation_id,status,reason FROM conversations_run r
@@ -226,6 +228,7 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
     candidates = [id_ for id_, *about in map(itemgetter(*places), fetched) if may_be_external(*about)]
     agents = {id_: [name for name in people.named.get(id_, ()) if kind_of(name) == "agent"] for id_ in candidates}
     externals = external(agents)
+    history = _history(fetched)
     return [
         ConversationRow(
             **(columns := dict(zip(_COLUMNS, values, strict=True))),
@@ -235,10 +238,18 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
             alarm=_alarm(alarms.get(values[0])),
             need=needs.get(values[0]),
             is_external=values[0] in externals,
+            is_history=values[0] in history,
             cost=costs[values[0]].words if values[0] in costs else "",
         )
         for values in fetched
     ]
+
+
+def _history(records: Iterable[tuple[Any, ...]]) -> set[int]:
+    """Return which of these conversations are imported history; nothing depends on it after an hour."""
+    oldest = time.time_ns() // 1000 - recent_activity.KEPT * recent_activity.SPAN_US
+    ends = (ConversationEnd(*_ended(values)) for values in records)
+    return history_among(end for end in ends if end.last_at > oldest)
 
 
 def _participants(named: Sequence[str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from django.template.loader import get_template
 from markupsafe import Markup
 
 from conversations.conversation.attention import LABELS, TONES, Attention
+from conversations.conversation.imported_history import LIVE_FOR
 from conversations.core import hidden_characters, principals, recent_activity
 from conversations.core.html_escape import safe
 from conversations.core.micros import to_datetime
@@ -20,7 +21,6 @@ from conversations.rendering.sparkline import Sparkline, sparkline
 logger = logging.getLogger(__name__)
 
 MAX_MARKS = 4  # of participants drawn in a row; the rest is a number
-LIVE_FOR = 300  # seconds after its last event for which a conversation is in the group Live
 GROUPS = {"attention": "Need a person", "live": "Live", "quiet": "Quiet"}
 STATES = {"person": "Taken over", "paused": "Paused", "open": "Open"}
 GLYPHS = {
@@ -68,6 +68,7 @@ class ConversationRow:
     alarm: str = ""  # why its run looks stuck
     need: Attention | None = None  # why it needs a person
     is_external: bool = False  # agents of another program handle it
+    is_history: bool = False  # imported, and it happened long before (`imported_history`)
     cost: str = ""  # in words; empty where no model was asked that costs anything
 
     @property
@@ -75,8 +76,8 @@ class ConversationRow:
         """Return the group of the list: attention, live or quiet."""
         if self.need:
             return "attention"
-        is_live = self.run in ("running", "queued") or self.last_at > time.time_ns() // 1000 - LIVE_FOR * 1_000_000
-        return "live" if is_live else "quiet"
+        is_recent = self.last_at > time.time_ns() // 1000 - LIVE_FOR * 1_000_000 and not self.is_history
+        return "live" if is_recent or self.run in ("running", "queued") else "quiet"
 
     @property
     def need_drawn(self) -> tuple[str, str, datetime] | None:
@@ -188,12 +189,14 @@ class ConversationRow:
 
     @property
     def is_imported(self) -> bool:
-        """Return whether it is an imported recording that the reader has not opened."""
+        """Return whether it was imported."""
         return principals.is_imported(self.opened_by)
 
     @property
     def spark(self) -> Sparkline | None:
-        """Return its events of the last hour as a sparkline; None without any."""
+        """Return its events of the last hour as a sparkline; None without any, and for imported history."""
+        if self.is_history:
+            return None
         counts = recent_activity.recent(self.activity, self.last_at, time.time_ns() // 1000)
         return sparkline(counts) if any(counts) else None
 

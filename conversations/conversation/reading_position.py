@@ -1,14 +1,13 @@
 """Where a conversation's page opens: if it has ended, at its beginning or where the reader stopped. Called by pages.
 
 A conversation has ended if nothing in it runs, waits or is taken over and nothing has happened for some minutes; an
-imported one at once.
+imported one whose events happened long before at once.
 """
 
 import time
 
-from conversations.conversation.conversation_row import LIVE_FOR
-from conversations.core import principals
-from conversations.models import Approval, Conversation, Event, ReadMarker, Run, User
+from conversations.conversation.imported_history import LIVE_FOR, ConversationEnd, history_among
+from conversations.models import Approval, Conversation, ReadMarker, Run, User
 
 
 def first_shown(conversation: Conversation, reader: object) -> int:
@@ -26,15 +25,12 @@ def is_over(conversation: Conversation) -> bool:
     """Return whether a conversation has ended: nothing more is expected unless someone starts again."""
     if conversation.is_held or conversation.is_demo:
         return False
-    if conversation.last_at > time.time_ns() // 1000 - LIVE_FOR * 1_000_000 and not _is_imported(conversation):
+    if conversation.last_at > time.time_ns() // 1000 - LIVE_FOR * 1_000_000 and not _is_history(conversation):
         return False
     has_run = Run.objects.of(conversation).exists()
     return not has_run and not Approval.objects.open().filter(conversation=conversation).exists()
 
 
-def _is_imported(conversation: Conversation) -> bool:
-    """Return whether both its first and its newest event were imported."""
-    if not principals.is_imported(conversation.opened_by):
-        return False
-    newest = Event.objects.filter(conversation=conversation, seq=conversation.head_seq)
-    return newest.filter(principal__startswith=principals.IMPORTED).exists()
+def _is_history(conversation: Conversation) -> bool:
+    end = ConversationEnd(conversation.id, conversation.opened_by, conversation.head_seq, conversation.last_at)
+    return bool(history_among([end]))

@@ -8,6 +8,7 @@ from conversations.access import permissions
 from conversations.access.permissions import Who
 from conversations.conversation import external_handling, spending
 from conversations.conversation.annotate import NEVER_ANNOTATED
+from conversations.core import principals
 from conversations.core.errors import NotFound
 from conversations.core.hidden_characters import spelled_out
 from conversations.core.ids import new_id
@@ -54,6 +55,7 @@ def panel_context(conversation: Conversation) -> dict[str, Any]:
         "key": spelled_out(conversation.key),
         "handler": mark_for(conversation.handler) if conversation.handler else None,
         "is_external": _is_external(conversation),
+        "is_imported": principals.is_imported(conversation.opened_by) and conversation.forked_at is None,
         "voices": [mark_for(name) for name in names[: VOICES + 1]],
         "most_voices": VOICES,
         **_forks(conversation),

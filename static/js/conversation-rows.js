@@ -149,7 +149,7 @@ export class ConversationRows {
   }
 
   #drawActivity(row) {
-    row.toggleAttribute("data-active", this.#activeUntil.has(row.dataset.key));
+    row.toggleAttribute("data-active", this.#activeUntil.has(row.dataset.key) && !("history" in row.dataset));
   }
 
   async #fetchSeen(keys) {
@@ -168,7 +168,8 @@ const needsPerson = (row) => "since" in row.dataset;
 /** Returns the group of a row, by the same rule as `ConversationRow.group` on the server. */
 function groupOf(row) {
   if (needsPerson(row)) return "attention";
-  return "live" in row.dataset || cursorOf(row)[0] / 1000 > serverNow() - LIVE_MS ? "live" : "quiet";
+  const isRecent = !("history" in row.dataset) && cursorOf(row)[0] / 1000 > serverNow() - LIVE_MS;
+  return isRecent || "live" in row.dataset ? "live" : "quiet";
 }
 
 /** Returns the time of the conversation's last event, in µs, and its id. */

@@ -5,7 +5,14 @@ import time
 import pytest
 from django.conf import settings
 
-from conversations.conversation import attention, control, conversation_list, conversation_row, group_trends
+from conversations.conversation import (
+    attention,
+    control,
+    conversation_list,
+    conversation_row,
+    group_trends,
+    imported_history,
+)
 from conversations.conversation import fork as forks
 from conversations.events.log.rebuild import rebuild
 from conversations.events.log.refold_check import Differs, RefoldCheck
@@ -288,8 +295,8 @@ def test_a_quiet_conversation_leaves_the_live_group(team):
         teamwork.say(team["operator"], key=key)
     teamwork.claim("working")
     Run.objects.exclude(conversation__key="working").update(status="done")
-    age("quiet", conversation_row.LIVE_FOR + 1)
-    age("working", conversation_row.LIVE_FOR + 1)
+    age("quiet", imported_history.LIVE_FOR + 1)
+    age("working", imported_history.LIVE_FOR + 1)
 
     assert keys(team["viewer"], "live") == ["live", "working"]
     assert keys(team["viewer"], "quiet") == ["quiet"]

@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,15 +11,18 @@ from django.test import Client
 
 from conversations.conversation import conversation_list, conversation_row
 from conversations.core.errors import Invalid
-from conversations.core.principals import SYSTEM
+from conversations.core.principals import SYSTEM, import_principal
 from conversations.events import log
 from conversations.events.log import from_internal
 from conversations.models import Conversation, Participant, ReadMarker, Role, User
 from conversations.rendering import agent_colors
+from tests.dashboard.pages.test_conversation_page import store
 from tests.support import toolcalls
 from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
+
+MESSAGE = {"type": "message", "sender": "Rosa", "recipient": "agent:Dialogue", "content": "wet"}
 
 
 def make(key: str, at: int = 1, **columns: Any) -> Conversation:
@@ -286,6 +290,29 @@ def test_an_imported_row_has_nothing_unread_until_something_comes(browser: Clien
 
     ReadMarker.objects.create(user=maria, conversation=recording, messages_seen=38)
     assert conversation_list.newest_conversations(reader=maria).rows[0].unread == 2
+
+
+def test_an_import_of_what_is_over_is_no_live_activity(browser: Client) -> None:
+    old, now = "2025-06-14T10:00:00Z", datetime.now(UTC).isoformat()
+    for key, *times in (("old", old, None), ("untimed", None), ("followed", old, now), ("continued", old)):
+        for at in times:
+            message = MESSAGE if at is None else {**MESSAGE, "created_at": at}
+            store(message, key=key, by=import_principal("recording"))
+    store(MESSAGE, key="continued")
+
+    rows = conversation_list.newest_conversations().rows
+
+    assert {row.key: row.group for row in rows} == {
+        "old": "quiet",
+        "untimed": "quiet",
+        "followed": "live",
+        "continued": "live",
+    }
+    assert {row.key for row in rows if row.spark} == {"followed", "continued"}
+    page = browser.get("/").content.decode()
+    assert (page.count(">imported</span>"), page.count("data-history")) == (4, 2)
+    for query in ("", "?at=1"):
+        assert ">imported</span>" in browser.get(f"/conversations/old/{query}").content.decode()
 
 
 def test_a_row_draws_its_last_hour_and_a_quiet_one_nothing() -> None:

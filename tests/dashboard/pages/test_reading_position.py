@@ -2,13 +2,14 @@
 
 import re
 import time
+from datetime import UTC, datetime
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
 from conversations.conversation import reading_position
-from conversations.conversation.conversation_row import LIVE_FOR
+from conversations.conversation.imported_history import LIVE_FOR
 from conversations.core import principals
 from conversations.models import Conversation, ReadMarker, User
 from tests.dashboard.pages.test_conversation_page import KEY, seqs, store
@@ -110,6 +111,13 @@ def test_an_imported_one_is_over_at_once(vera: User) -> None:
 def test_an_imported_one_that_goes_on_here_is_not_over() -> None:
     store(MESSAGE, by=principals.import_principal("recording"))
     store(MESSAGE)
+
+    assert not reading_position.is_over(Conversation.objects.get(key=KEY))
+
+
+def test_a_session_that_is_followed_while_it_happens_goes_on() -> None:
+    now = datetime.now(UTC).isoformat()
+    store(MESSAGE, {**MESSAGE, "created_at": now}, MESSAGE, by=principals.import_principal("session"))
 
     assert not reading_position.is_over(Conversation.objects.get(key=KEY))
 
