@@ -120,16 +120,29 @@ def test_without_a_result_it_is_not_said_to_be_running(team):
     assert ">running<" not in page
 
 
+def _step_now(**fields: object) -> log.NewEvent:
+    """Make the call of a session that is followed while it happens."""
+    return _step(0, status="start", conversation_id="new", created_at=datetime.now(UTC).isoformat(), **fields)._replace(
+        conversation="new"
+    )
+
+
+def test_a_call_of_a_session_that_is_followed_is_running(team):
+    log.append([_step_now()])
+
+    assert _call("new").status == "executing"
+    assert ">running<" in client_of(team["viewer"]).get("/conversations/new/").content.decode()
+
+
 def test_the_upgrade_finds_the_imported_calls_that_were_left_as_running(team, imported):
-    log.append([_step(5, status="start", tool_call_id="d"), toolcalls.call("today", 2)[0]])
+    log.append([_step(5, status="start", tool_call_id="d"), toolcalls.call("today", 2)[0], _step_now()])
     ToolCall.objects.filter(finished_seq=None).update(status="executing")
     migration = importlib.import_module("conversations.migrations.0031_calls_without_result")
 
-    with connection.cursor() as cursor:
-        cursor.execute(migration.UPDATE)
+    migration.mark(None, connection.schema_editor())
 
     open_calls = ToolCall.objects.filter(finished_seq=None).values_list("conversation__key", "status")
-    assert set(open_calls) == {("old", "no_result"), ("today", "executing")}
+    assert set(open_calls) == {("old", "no_result"), ("today", "executing"), ("new", "executing")}
 
 
 def test_a_result_that_is_imported_later_ends_it(team):
