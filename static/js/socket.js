@@ -97,8 +97,8 @@ class Socket extends EventTarget {
   #handleOpen() {
     this.#isOpen = true;
     this.#lastFrameAt = clocks();
-    if (this.#state !== "crowded") this.#goLive();
     for (const subscription of [...this.#topics.values()]) subscription.request();
+    if (this.#state !== "crowded") this.#goLive();
   }
 
   #goLive() {

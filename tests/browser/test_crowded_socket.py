@@ -27,7 +27,7 @@ def test_the_page_says_why_and_is_live_once_another_is_closed(desk: BrowserConte
     strip = second.locator("connection-strip [data-state=crowded]")
     expect(strip).to_contain_text("You have too many pages open, so this one is not live. Close some of the others")
     expect(second.locator("live-state")).to_have_text("Not live")
-    expect(second.locator("[data-lost]")).to_be_hidden()
+    expect(second.get_by_text("Connection lost. Showing")).to_be_hidden()
     first.close()
     strip.get_by_role("button", name="Try now").click()
     expect(second.locator("live-state")).to_have_text("Live")
