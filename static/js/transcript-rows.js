@@ -133,7 +133,7 @@ export class TranscriptRows {
       lastRemoved = Math.max(lastRemoved, ...this.#removeStretch(stretch));
       nested.push(...stretch.querySelectorAll(".inner > [data-seq]"));
     }
-    if (lastRemoved) separateRows([this.first]);
+    if (lastRemoved) this.#dropDetached(), separateRows([this.first]);
     for (const row of nested) if (Number(row.dataset.seq) > lastRemoved) this.#unnest(row); // the older page will not contain it
     return lastRemoved && lastRemoved + 1;
   }
@@ -275,6 +275,11 @@ export class TranscriptRows {
   }
 
   /** Remove a stretch. Returns the seqs of all its rows, since the rows may not be in the order of seqs. */
+  /** Forget rows that were removed by others, such as the outputs that `lane-heads` folds: groups would keep them in memory. */
+  #dropDetached() {
+    for (const [group, row] of this.#groups) if (!row.isConnected) this.#groups.delete(group);
+  }
+
   #removeStretch(stretch) {
     for (const row of stretch.querySelectorAll("[data-group]")) this.#groups.delete(row.dataset.group);
     stretch.remove();

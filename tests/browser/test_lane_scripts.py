@@ -70,6 +70,24 @@ def test_a_card_that_was_alone_in_its_stretch_and_is_folded_begins_no_day(lanes:
     assert [row for stretch in stretches for row in stretch] == ["day", *map(str, range(1, 12)), "14"]
 
 
+GROUPED = """async () => {
+  const { TranscriptRows } = await import("/static/js/transcript-rows.js");
+  document.querySelector(".rows").replaceChildren();
+  const heads = document.querySelector("lane-heads");
+  const rows = new TranscriptRows(document.querySelector(".lanes"), (fragment) => heads.place(fragment));
+  for (let seq = 1; seq <= 40; seq += 2) {
+    rows.put(card(seq).replace("<article", `<article data-group="turn:${seq}"`));
+    rows.put(card(seq + 1, seq));
+  }
+  rows.unloadOldest(8);
+  return Array.from({ length: 20 }, (_, n) => rows.find(`turn:${2 * n + 1}`)).filter(Boolean).length;
+}"""
+
+
+def test_an_output_that_its_message_folded_is_forgotten(lanes: Page) -> None:
+    assert lanes.evaluate(GROUPED) == 0
+
+
 NAMED = """async (name) => {
   document.body.innerHTML = '<div class="lane-head"><b class="name"></b></div>';
   const element = document.querySelector(".name");
