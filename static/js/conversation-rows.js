@@ -59,6 +59,7 @@ export class ConversationRows {
       if (existing) morph(existing, row);
       else this.#pending.set(key, row);
     }
+    this.#dropSurplus();
     this.#fetchSeen([...this.#pending.keys()]);
     return mayBeOutdated;
   }
@@ -108,6 +109,12 @@ export class ConversationRows {
     for (const row of this.#rows) this.#drawActivity(row);
   }
 
+  /** Drop pending rows that `reorder` would leave out: while the list is being read, they may wait for hours. */
+  #dropSurplus() {
+    if (this.#pending.size <= MAX_ROWS) return;
+    for (const { dataset } of [...this.#pending.values()].sort(this.#compare).slice(MAX_ROWS)) this.#pending.delete(dataset.key);
+  }
+
   #compare = (row, other) => {
     if (!this.#isGrouped) return newestFirst(row, other);
     const [group, otherGroup] = [groupOf(row), groupOf(other)];
@@ -153,10 +160,10 @@ export class ConversationRows {
   }
 
   async #fetchSeen(keys) {
-    const unknown = keys.filter((key) => !this.#unread.knows(key));
-    if (!unknown.length) return;
-    await this.#unread.ask(unknown);
-    for (const row of [...this.#rows, ...this.#pending.values()]) this.#unread.draw(row);
+    const unknown = new Set(keys.filter((key) => !this.#unread.knows(key)));
+    if (!unknown.size) return;
+    await this.#unread.ask([...unknown]);
+    for (const row of [...this.#rows, ...this.#pending.values()]) if (unknown.has(row.dataset.key)) this.#unread.draw(row);
   }
 }
 

@@ -285,6 +285,26 @@ def test_every_new_row_of_the_only_page_is_counted(empty_page: Page) -> None:
     assert empty_page.evaluate("reorder()") == ["a", "newer", "b", "oldest"]
 
 
+SORTED = """async () => {
+  let longest = 0;
+  const { sort } = Array.prototype;
+  Array.prototype.sort = function (compare) {
+    longest = Math.max(longest, this.length);
+    return sort.call(this, compare);
+  };
+  for (let n = 0; n < 1000; n += 10) update(...Array.from({ length: 10 }, (_, m) => row(`new-${n + m}`, 10 + n + m)));
+  return longest;
+}"""
+
+
+def test_conversations_that_wait_while_the_list_is_read_are_no_more_than_it_shows(empty_page: Page) -> None:
+    empty_page.evaluate(LIST_OF_TWO, {"olderLink": ""})
+
+    assert empty_page.evaluate(SORTED) <= 2 * 200 + 10
+    shown = empty_page.evaluate("reorder()")
+    assert shown == [f"new-{n}" for n in range(999, 799, -1)]
+
+
 def test_conversations_beyond_the_limit_of_a_request_stay_selected(place: Page) -> None:
     def respond(route: Route) -> None:
         ids = route.request.post_data_json["conversations"]
