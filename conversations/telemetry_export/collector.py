@@ -48,12 +48,14 @@ class Collector:
         path = parts.path.rstrip("/")
         self._path = path if path.endswith(PATH) else path + PATH
         self._headers, self._timeout_s = headers, timeout_s
-        self._connection: http.client.HTTPConnection | None = None
+        self._socket: socket.socket | None = None  # of a request in progress
 
     def send(self, body: bytes) -> CollectorAnswer:
         """Send one request. Raises OSError or http.client.HTTPException if there was no answer, or none in time."""
-        connection = self._connection = self._open()
+        connection = self._open()
         try:
+            connection.connect()
+            self._socket = connection.sock  # which `http.client` forgets before the body of an answer that closes it
             headers = {
                 "Content-Type": "application/x-protobuf",
                 "Content-Encoding": "gzip",
@@ -63,7 +65,7 @@ class Collector:
             with self._deadline():
                 return _answer(connection.getresponse())
         finally:
-            self._connection = None
+            self._socket = None
             connection.close()
 
     @contextlib.contextmanager
@@ -86,10 +88,9 @@ class Collector:
 
     def close(self) -> None:
         """End a request in progress."""
-        connection = self._connection
-        if connection is not None and connection.sock is not None:
+        if (wire := self._socket) is not None:
             with contextlib.suppress(OSError):
-                connection.sock.shutdown(socket.SHUT_RDWR)
+                wire.shutdown(socket.SHUT_RDWR)
 
     def _open(self) -> http.client.HTTPConnection:
         if self._scheme == "https":

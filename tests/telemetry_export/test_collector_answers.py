@@ -13,7 +13,7 @@ from conversations.telemetry_export.collector import Collector
 from tests.support.alerting import receiving
 from tests.support.collecting import Collector as StandIn
 
-ACCEPTED = b"HTTP/1.1 200 OK\r\nContent-Length: 200\r\n\r\n"
+ACCEPTED = b"HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n"
 
 
 @pytest.mark.parametrize("kind", ["text/html", "text/html; charset=utf-8", "TEXT/HTML"])
@@ -32,26 +32,37 @@ def test_an_empty_answer_is_an_acceptance(headers: dict[str, str]):
 
 
 @contextmanager
-def trickling(answer: bytes, *, pause_s: float) -> Iterator[str]:
-    """Serve one request with an answer that comes byte by byte; yield the address."""
+def trickling(head: bytes, rest: bytes, *, pause_s: float) -> Iterator[tuple[str, list[int]]]:
+    """Serve one request with an answer whose rest comes byte by byte; yield the address, and the bytes of the rest that
+    were sent."""
+    sent: list[int] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
             with server.accept()[0] as connection, suppress(OSError):
                 connection.recv(1 << 16)
-                for byte in answer:
+                connection.sendall(head)
+                for byte in rest:
                     connection.sendall(bytes([byte]))
+                    sent.append(byte)
                     time.sleep(pause_s)
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        yield f"http://127.0.0.1:{server.getsockname()[1]}", sent
         thread.join(60)
 
 
-@pytest.mark.parametrize(
-    "answer", [ACCEPTED[:-2] + b"X-Slow: " + b"x" * 150 + b"\r\n\r\n" + b"x" * 200, ACCEPTED + b"x" * 200]
-)
-def test_an_answer_that_comes_too_slowly_is_none(answer: bytes):
-    with trickling(answer, pause_s=0.02) as address, pytest.raises(TimeoutError):
+SLOW = {
+    "head": (b"HTTP/1.1 200 OK\r\nX-Slow: ", b"x" * 2000 + b"\r\n\r\n"),
+    "body": (ACCEPTED, b"x" * 2000),
+    "body of a connection that closes": (ACCEPTED[:-2] + b"Connection: close\r\n\r\n", b"x" * 2000),
+}
+
+
+@pytest.mark.parametrize("answer", SLOW.values(), ids=SLOW)
+def test_an_answer_that_comes_too_slowly_is_cut_off(answer: tuple[bytes, bytes]):
+    with trickling(*answer, pause_s=0.02) as (address, sent), pytest.raises(TimeoutError):
         Collector(address, {}, timeout_s=0.5).send(b"spans")
+
+    assert len(sent) < len(answer[1])
