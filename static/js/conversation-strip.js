@@ -84,8 +84,9 @@ class ConversationStrip extends HTMLElement {
     this.setAttribute("role", kind === "lost" ? "alert" : "status");
     this.querySelector("use").setAttribute("href", `#i-${icon}`);
     this.querySelector("span").replaceChildren(...content);
-    this.querySelector("a").hidden = true;
-    this.querySelector("reconnect-now").hidden = kind !== "down";
+    this.#hide(this.querySelector("a"));
+    if (kind === "down") this.querySelector("reconnect-now").hidden = false;
+    else this.#hide(this.querySelector("reconnect-now"));
     this.hidden = false;
     if (kind === "back") this.#hideTimer = setTimeout(() => this.#close(), RESTORED_MS);
   }
@@ -98,7 +99,13 @@ class ConversationStrip extends HTMLElement {
   }
 
   #close() {
-    this.hidden = true;
+    this.#hide(this);
+  }
+
+  /** Hide an element. If it has the focus, the transcript gets it. */
+  #hide(element) {
+    if (element.contains(document.activeElement)) this.parentElement.querySelector(".transcript")?.focus({ preventScroll: true });
+    element.hidden = true;
   }
 
   #downTime() {

@@ -9,6 +9,8 @@ const CONFIRMATIONS = { again: "Running again.", stopping: "Stop requested.", an
 const SUPERSEDED = ["already_answered", "already_run_again", "continued"]; // error codes whose messages say who, or what, came first
 
 class InlineActions extends HTMLElement {
+  #sending = new WeakSet(); // the gates of buttons whose request is under way: they are not disabled, which would lose the focus
+
   connectedCallback() {
     this.addEventListener("submit", (event) => {
       if (!event.submitter) return;
@@ -19,8 +21,8 @@ class InlineActions extends HTMLElement {
 
   async #send(form, button) {
     const container = button.closest("permission-gate");
-    const buttons = [...container.querySelectorAll("button")];
-    buttons.forEach((each) => (each.disabled = true));
+    if (this.#sending.has(container)) return;
+    this.#sending.add(container);
     statusOf(container).textContent = "Sending…";
     try {
       await json(...requestOf(form, button, container));
@@ -29,7 +31,7 @@ class InlineActions extends HTMLElement {
       if (!(error instanceof RequestError)) throw error;
       noteFailure(statusOf(container), error, SUPERSEDED.includes(error.code) ? { text: error.sentence } : {});
     } finally {
-      buttons.forEach((each) => (each.disabled = false));
+      this.#sending.delete(container);
     }
   }
 }
