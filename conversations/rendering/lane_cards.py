@@ -139,12 +139,11 @@ def _of_event(event: Stored, group: str | None, repeat: Repeat) -> Card:
     state = "" if is_mild else event_type.state
     is_echo = repeat == "same" and event.kind == "user_message"
     level = "all" if is_echo else event_type.level
-    person = _person_behind(read)
+    person = _person_behind(read, _sender(read))
     principal = "system" if person else None
     row = event_rows.row(read, level, state=state, group=group, sender=_sender(read) or NOBODY, principal=principal)
     notes = (
-        run_rows.after_decision(read),
-        person,
+        " ".join(filter(None, (run_rows.after_decision(read), person))),
         _duration(read),
         "claim" if is_claim else "",
         "again" if repeat == "named" else "",
@@ -159,11 +158,14 @@ def _of_event(event: Stored, group: str | None, repeat: Repeat) -> Card:
 def _of_call(call: CallEvents, group: str | None) -> Card:
     called, block = event_rows.parse_event(call.called), tool_call_block.brief(call)
     is_loud = call.status in tool_call_block.LOUD
-    row = event_rows.row(called, "chat" if is_loud else "steps", state=block.state, group=group)
+    person = _person_behind(called, called.payload.speaker)
+    row = event_rows.row(
+        called, "chat" if is_loud else "steps", state=block.state, group=group, principal="system" if person else None
+    )
     parts = [block.name, block.preview]
     text = Markup(" ").join(_short(part) for part in parts if part)
     card = _card(row, call.called, call, text=text, code=True)
-    ended = (block.word, timestamps.duration(call.duration_ms), block.came)
+    ended = (block.word, f"replay {person}" if person else "", timestamps.duration(call.duration_ms), block.came)
     request = (
         approval_block.of_call(call, event_rows.parse_event(call.approval_request)) if call.approval_request else None
     )
@@ -171,10 +173,10 @@ def _of_call(call: CallEvents, group: str | None) -> Card:
     return card._replace(facts=tuple(filter(None, ended)), sign="", verb="calls", gate=gate)
 
 
-def _person_behind(read: ParsedEvent) -> str:
+def _person_behind(read: ParsedEvent, sender: str) -> str:
     """Return "by NAME" where a person had something happen that is about an agent: nothing was spoken in its name."""
     kind, _, person = read.event.principal.partition(":")
-    is_about_another = kind == "user" and _sender(read) != read.event.principal
+    is_about_another = kind == "user" and sender != read.event.principal
     return f"by {hidden_characters.spelled_out(person)}" if is_about_another and read.event.kind not in SPEECH else ""
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from conversations.core.principals import SYSTEM
+from conversations.core.principals import SYSTEM, user_principal
 from conversations.events import log
 from conversations.models import Conversation
 from conversations.redaction.redact import redact
@@ -18,6 +18,7 @@ from conversations.rendering.lane_cards import LaneRenderer
 from conversations.runs.approvals import decide
 from dashboard.pages import lanes
 from tests.dashboard.pages.test_conversation_page import KEY, output, store, token
+from tests.events.test_projections import event
 from tests.support import teamwork, toolcalls
 from tests.support.cast import cast, client_of, person
 
@@ -202,6 +203,18 @@ def test_what_a_person_had_happen_is_not_marked_as_sent_by_them() -> None:
     assert "approved by april" in shown
     assert "sent by" not in shown
     assert "data-by" not in resumed
+
+
+def test_replay_is_not_marked_as_sent_by_who_requested_it() -> None:
+    people = cast()
+    run = {"run_id": "r2", "agent": "Permit Desk", "tool_call": "t2", "tool_call_id": "c2", "name": "look_up"}
+    request = {"event": "replay.requested", **run, "replay_of": "t1", "team": "t", "effect": "read", "args_raw": "{}"}
+    log.append([event(KEY, request, user_principal("otto"))])
+
+    html = page(client_of(people["viewer"]))
+
+    assert "replay by otto" in html
+    assert "sent by" not in html
 
 
 def test_an_empty_conversation_and_an_unknown_view_are_pages_too(browser: Client) -> None:
