@@ -4,13 +4,14 @@ Plain numbers, no query, no color; the table beside the drawing says the same in
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import log2
 from typing import Literal, NamedTuple
 
 from conversations.core import hidden_characters
 from conversations.events.log.interaction_counts import CallCount
 from conversations.events.log.records import Stored
+from conversations.events.projections.messages import mark_output, repeats_output
 from conversations.rendering import event_rows, layered_layout
 from conversations.rendering.lane_cards import ends
 from conversations.rendering.layered_layout import Rectangle
@@ -110,22 +111,43 @@ class Drawing(NamedTuple):
         return round(self.width * MAX_SIZE), round(self.height * MAX_SIZE)
 
 
-def edges_of(events: Iterable[Stored], calls: Iterable[CallCount]) -> list[Edge]:
+def edges_of(spoken: Mapping[int, Between], calls: Iterable[CallCount]) -> list[Edge]:
     """Count the edges, the most frequent first."""
     counted: Counter[Between] = Counter()
     newest: dict[Between, int] = {}
-    for event in events:
-        if between := between_of(event):
-            counted[between] += 1
-            newest[between] = event.seq
+    for seq, between in spoken.items():
+        counted[between] += 1
+        newest[between] = seq
     for call in calls:
         counted[between := between_of_call(call.agent, call.tool)] += call.times
         newest[between] = max(call.seq, newest.get(between, 0))
     return [Edge(*between, times, newest[between]) for between, times in counted.most_common()]
 
 
-def between_of(event: Stored) -> Between | None:
-    """Return the ends of a message or a handoff; None for other events."""
+def betweens(events: Iterable[Stored]) -> dict[int, Between]:
+    """Return the ends of messages, outputs and handoffs, by seq.
+
+    An output has no recipient: it is for whoever spoke last before it and is no agent, else for everyone. One that an
+    envelope repeats is counted as that envelope, which names its recipient; what is said inside a call is not counted.
+    """
+    spoken: dict[int, Between] = {}
+    last, output, repeatable = EVERYONE, 0, ""
+    for event in events:
+        read = event_rows.parse_event(event)
+        if event.kind == "output" and not read.body.get("parent_call"):
+            giver = ends(event, None)[0]
+            spoken[event.seq] = giver, last, "message"
+            output, repeatable = event.seq, mark_output(read.payload.speaker, read.payload.words)
+        elif event.kind != "output" and (between := _between_of(event)):
+            if event.kind == "message" and repeats_output(read.payload, repeatable):
+                spoken.pop(output, None)
+            spoken[event.seq] = between
+            last = between[0] if event.kind == "message" and between[0].kind != "agent" else last
+            repeatable = ""
+    return spoken
+
+
+def _between_of(event: Stored) -> Between | None:
     giver, taker = ends(event, None)
     if taker is None and event_rows.is_to_all(event_rows.parse_event(event)):
         taker = EVERYONE

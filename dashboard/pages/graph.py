@@ -73,8 +73,8 @@ def _edge_at(conversation: int, counted: _Counted, seq: int) -> Edge | None:
 @lru_cache(maxsize=64)
 def _counted(conversation: int, key: str, head: int, _version: str) -> _Counted:
     history = read(conversation, key, head)
-    by_seq = {event.seq: between for event in history.events if (between := conversation_graph.between_of(event))}
-    return _Counted(conversation_graph.edges_of(history.events, history.calls), by_seq, history.first)
+    by_seq = conversation_graph.betweens(history.events)
+    return _Counted(conversation_graph.edges_of(by_seq, history.calls), by_seq, history.first)
 
 
 @lru_cache(maxsize=64)

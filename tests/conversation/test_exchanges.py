@@ -46,9 +46,9 @@ def browser() -> Client:
     return client_of(person("vera", "viewer"))
 
 
-def stored(body: dict[str, Any]) -> Stored:
+def stored(body: dict[str, Any], seq: int = 1) -> Stored:
     """Return an event as it is read."""
-    return Stored(KEY, 1, "message", 0, "system", None, None, None, json.dumps(body))
+    return Stored(KEY, seq, "message", 0, "system", None, None, None, json.dumps(body))
 
 
 def page(browser: Client, query: str = "?view=graph") -> str:
@@ -81,6 +81,23 @@ def test_messages_handoffs_and_calls_are_counted_between_each_two(browser: Clien
     assert "<title>Rosa to Dialogue, 3 times</title>" in html
     assert "<title>Rosa: 3 sent, 1 to everyone</title>" in html
     assert "all 8 events" in html
+
+
+def test_output_counts_as_a_message_to_whoever_spoke_before_it(browser: Client) -> None:
+    answer = {"event": "output", "agent": "Dialogue"}
+    store({**answer, "text": "Is anybody there?"})
+    store(message_payload("Rosa", "agent:Dialogue"), {**answer, "text": "Yes."}, {**answer, "text": "It is filed."})
+    store(message_payload("agent:Dialogue", "Rosa", "It is filed."))
+    store({**answer, "text": "Inside a call.", "parent_call": "t1"})
+
+    html = page(browser)
+
+    assert sorted(ROW.findall(html)) == [
+        ("Dialogue", "messages", "Rosa", "2"),
+        ("Dialogue", "messages", "everyone", "1"),
+        ("Rosa", "messages", "Dialogue", "1"),
+    ]
+    assert 'data-seq="3" data-from="agent:Dialogue"' in page(browser, "?view=graph&event=3")
 
 
 def test_a_part_is_the_picture_alone_and_tells_up_to_where_it_counted(browser: Client) -> None:
@@ -143,8 +160,9 @@ def test_an_edge_stands_for_the_selected_event_and_leads_to_its_newest_else(brow
 
 def test_a_drawing_moves_nothing_when_a_number_grows_and_overlaps_nowhere() -> None:
     tool = CallCount("Agent 1", "look_up", 3, 9)
-    events = [stored(message_payload(f"citizen {n % 40}", f"agent:Agent {n % 30}")) for n in range(200)]
-    few, more = (conversation_graph.edges_of(batch, [tool]) for batch in (events, events + events[:7]))
+    events = [stored(message_payload(f"citizen {n % 40}", f"agent:Agent {n % 30}"), n + 1) for n in range(200)]
+    again = [*events, *(event._replace(seq=201 + n) for n, event in enumerate(events[:7]))]
+    few, more = (conversation_graph.edges_of(conversation_graph.betweens(batch), [tool]) for batch in (events, again))
 
     first, second = conversation_graph.drawing_of(few, 400), conversation_graph.drawing_of(more, 400)
 

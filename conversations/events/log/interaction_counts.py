@@ -24,7 +24,7 @@ class CallCount(NamedTuple):
 
 
 class Interactions(NamedTuple):
-    """What happened from event `first` on: envelopes and handoffs in seq order, calls by agent and tool."""
+    """What happened from event `first` on: envelopes, outputs and handoffs in seq order, calls by agent and tool."""
 
     first: int
     events: list[Stored]
@@ -57,7 +57,7 @@ def _spoken(conversation: int, key: str, least: int, head: int) -> tuple[int, li
     """Read backwards until the limit or the beginning; return the first event read, and the events in order."""
     source = (
         "FROM conversations_event WHERE conversation_id=%s AND seq>=%s AND seq<=%s"
-        " AND NOT kind='token' AND kind IN ('message','agent.handoff')"
+        " AND NOT kind='token' AND kind IN ('message','output','agent.handoff')"
     )
     with connection.cursor() as cursor:
         rows = bounded_reads.rows(
