@@ -146,6 +146,16 @@ def test_both_conversations_link_to_each_other_and_the_list_tells_forks(browser,
     assert browser.get("/").content.decode().count('<span class="tag">fork</span>') == 1
 
 
+def test_totals_of_a_fork_say_from_where_they_count(browser, hello):
+    made = forks.fork(browser_user(), "hello", 1)
+
+    parent = browser.get("/conversations/hello/panel/").content.decode()
+    child = browser.get(f"/conversations/{made.conversation}/panel/").content.decode()
+
+    assert "since event" not in parent
+    assert "Totals <span class=\"faint\">since event 1; messages with those copied</span>" in child
+
+
 def test_a_fork_was_opened_when_it_was_made(browser, hello):
     Event.objects.filter(conversation=hello).update(at=1_700_000_000_000_000)
     made = forks.fork(browser_user(), "hello", 1)
