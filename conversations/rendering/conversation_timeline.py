@@ -82,7 +82,9 @@ def layout(read: TimelineEvents, *, failures: bool = False, upto: int = 0) -> Ti
     flat = [row for block in rows for row in (_with_failures(block) if failures else block)]
     everything = [row for block in rows for row in block]
     first = min((row.start for row in everything), default=0)
-    newest = max(read.last_at, *(row.end or row.start for row in everything)) if everything else first
+    newest = max((row.end or row.start for row in everything), default=first)
+    if any(row.end is None for row in everything):  # goes on, at least until the last event
+        newest = max(read.last_at, newest)
     last = max(upto, newest) if everything else first
     scale = scale_of(_busy(everything, newest), first, last)
     return TimelineLayout(flat, scale, first, last, _totals(everything, first, last))

@@ -208,6 +208,14 @@ def test_what_goes_on_reaches_to_the_last_event(cut):
         assert row.kind == "message" or row.took or row.bars[0].width >= WIDTH / 100
 
 
+def test_what_has_no_row_does_not_extend_a_conversation_that_is_over():
+    """A note of a day later, or the summary line of an imported file."""
+    timeline = conversation_timeline.layout(READ._replace(head=19, last_at=at(24 * 3600)))
+
+    assert timeline.last == at(3606)
+    assert timeline.totals.whole == at(3606)
+
+
 def test_a_conversation_without_anything_to_draw_has_no_rows():
     timeline = conversation_timeline.layout(TimelineEvents(1, 0, 0, [], [], []))
 
