@@ -51,6 +51,7 @@ def panel_context(conversation: Conversation) -> dict[str, Any]:
         "results": _results(conversation, runs[0]) if runs else [],
         **_spent(conversation),
         "has_more_runs": len(runs) > RUNS,
+        "comparable": [f"{conversation.key}@{run.id}" for run in runs if run.kind == "agent"][:2],
         "name": name_of(conversation),
         "key": spelled_out(conversation.key),
         "handler": mark_for(conversation.handler) if conversation.handler else None,

@@ -65,6 +65,10 @@ class BulkActions extends HTMLElement {
     const form = this.querySelector("#bulk");
     form.toggleAttribute("data-none", this.#selectedKeys.size === 0);
     form.querySelector("[data-count]").textContent = `${this.#selectedKeys.size} selected`;
+    const compare = form.querySelector("[data-compare]");
+    compare.hidden = this.#selectedKeys.size !== 2;
+    const [a, b] = this.#selectedKeys;
+    if (!compare.hidden) compare.href = `${compare.dataset.compare}?${new URLSearchParams({ a, b })}`;
   }
 
   #submit(event) {

@@ -81,7 +81,8 @@ SELECTION = """async () => {
   const row = (n) => `<li data-key="c${n}">${pick}</li>`;
   document.body.innerHTML = `<ul data-list>${Array.from({ length: 201 }, (_, n) => row(n)).join("")}</ul>
     <bulk-actions><form id="bulk" action="/control"><span data-count></span><button name="action">Pause</button>
-    <button type="button" data-clear></button></form><p data-said></p></bulk-actions>`;
+    <a data-compare="/compare/" hidden>Compare</a><button type="button" data-clear></button></form><p data-said></p>
+    </bulk-actions>`;
   await import("/static/js/bulk-actions.js");
 }"""
 
@@ -358,3 +359,16 @@ def test_of_several_tabs_one_notifies_unless_the_person_looks_at_one(chromium: B
     tabs.pop(0).close()  # the one that has shown it
     assert notify(4) == ["4 requests are waiting for your approval."]
     context.close()
+
+
+def test_exactly_two_selected_conversations_can_be_compared(empty_page: Page) -> None:
+    empty_page.evaluate(SELECTION)
+    link = empty_page.get_by_text("Compare")
+
+    empty_page.locator("[data-key=c7] input").check()
+    expect(link).to_be_hidden()
+    empty_page.locator("[data-key=c3] input").check()
+    expect(link).to_have_attribute("href", "/compare/?a=c7&b=c3")
+    expect(link).to_be_visible()
+    empty_page.locator("[data-key=c5] input").check()
+    expect(link).to_be_hidden()

@@ -211,6 +211,8 @@ def test_two_runs_are_compared_with_what_they_answered(team):
         )
 
     first, second = Run.objects.order_by("queued_seq")
+    panel = client_of(team["viewer"]).get("/conversations/c/panel/").content.decode()
+    assert f'href="/compare/?a=c%40{first.id}&amp;b=c%40{second.id}"' in panel
     comparison = compared(f"c@{first.id}", f"c@{second.id}")
 
     assert [(p.first.words, p.second.words, p.is_same) for p in comparison.pairs] == [

@@ -56,6 +56,12 @@ def browser(client: Client, maria: User) -> Client:
     return client
 
 
+def test_selected_conversations_can_be_compared(browser: Client) -> None:
+    part = browser.get("/?part=bulk").content.decode()
+
+    assert 'data-compare="/compare/" hidden' in part
+
+
 def test_the_newest_stands_first_and_staged_ones_are_not_shown() -> None:
     make("old", 1)
     make("new", 3)

@@ -153,7 +153,7 @@ def test_totals_of_a_fork_say_from_where_they_count(browser, hello):
     child = browser.get(f"/conversations/{made.conversation}/panel/").content.decode()
 
     assert "since event" not in parent
-    assert "Totals <span class=\"faint\">since event 1; messages with those copied</span>" in child
+    assert 'Totals <span class="faint">since event 1; messages with those copied</span>' in child
 
 
 def test_a_fork_was_opened_when_it_was_made(browser, hello):
