@@ -4,6 +4,8 @@ from conversations.events.event_type import Lane
 from conversations.models.run import EXTERNAL
 from conversations.rendering.event_rows import ParsedEvent, line
 
+THUMBS = {"up": "thumbs up", "down": "thumbs down", "": "withdrew a thumb"}  # of an annotation
+
 
 def is_withdrawal(read: ParsedEvent) -> bool:
     """Return whether an external agent's request was withdrawn: the run that stood for it ended."""
@@ -12,7 +14,10 @@ def is_withdrawal(read: ParsedEvent) -> bool:
 
 def verb(read: ParsedEvent, lane: Lane) -> str:
     """Return what happened."""
-    return "no longer waits" if is_withdrawal(read) else lane.verb
+    if is_withdrawal(read):
+        return "no longer waits"
+    thumb = read.body.get("thumb") if read.event.kind == "event.annotated" else None
+    return THUMBS.get(thumb, lane.verb) if isinstance(thumb, str) else lane.verb
 
 
 def text(read: ParsedEvent, lane: Lane) -> str:

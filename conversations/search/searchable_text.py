@@ -39,6 +39,7 @@ _FIELD_LABELS = {  # fields in the order they are looked through, and what each 
     "reason": "reason",
     "why": "why",
     "input": "input",
+    "speaker": "about",
 }
 _JSON_TEXTS = ("args_raw",)  # fields whose text is JSON
 _NO_OTHERS = _IGNORED_FIELDS.union(_FIELD_LABELS)
@@ -116,9 +117,11 @@ def names_of(senders: Iterable[str]) -> set[str]:
 
 
 def kinds_of(kind: str, value: dict[str, Any]) -> set[str]:
-    """Return the types under which an event is found: its own, its family if it has a dot, and `error` if something
-    failed."""
+    """Return the types under which an event is found: its own, its family if it has a dot, `error` if something
+    failed, and `thumb.up` or `thumb.down` if it gives one."""
     kinds = {kind, kind.partition(".")[0]}
+    if kind == "event.annotated" and value.get("thumb") in ("up", "down"):
+        kinds.add(f"thumb.{value['thumb']}")
     is_bad = (known := registry.get(kind)) is not None and known.search.is_error
     return kinds | {"error"} if is_bad or value.get("error") else kinds
 

@@ -1,7 +1,7 @@
 """The search page: the texts of every conversation, newest first; each hit opens its event in context."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.http import HttpRequest, HttpResponse
@@ -24,7 +24,8 @@ from dashboard.pages.require_permission import require_permission
 PAGE = 25  # hits
 MAX_NAMES = 50  # offered by the sender field
 FIELDS = ("q", "kind", "sender", "conversation", "since", "until")
-KINDS = {**registry.search_filters(), "error": "Errors"}
+KINDS = {**registry.search_filters(), "thumb.up": "Thumbs up", "thumb.down": "Thumbs down", "error": "Errors"}
+THUMBS = {"up": "thumbs up", "down": "thumbs down", "": "thumb withdrawn"}
 _BROADER = {
     "kind": "all event types",
     "sender": "all senders",
@@ -44,6 +45,13 @@ class HitLine:
     excerpts: list[search.Excerpt]
     tool: Markup  # the tool's name, where it is a step of a call
     call: str  # the address of the call's own page; empty: it has none
+    about: int = 0  # the event that a note or thumb is about
+    rated: ParticipantMark | None = None  # who said or did that
+
+    @property
+    def about_href(self) -> str:
+        """Return the address of that event in context."""
+        return page_urls.event_url(self.hit.event.conversation, self.about)
 
     @property
     def caption(self) -> str:
@@ -106,7 +114,12 @@ def _line(hit: search.SearchHit, cut: list[search.Excerpt], call: str = "") -> H
     name = (parsed.name or "the call")[:200] if event.kind in log.STEPS else ""
     href = reverse("call", args=[call]) if call else ""
     mark = mark_for(event_rows.author(read) or event.principal, event.principal)
-    return HitLine(hit, mark, kind, cut, richtext.inline(name), href)
+    about = read.body.get("about") if known and "shown_under_event" in known.traits else 0
+    if about:
+        kind = THUMBS.get(str(read.body.get("thumb", "none")), kind)
+    speaker = event_rows.line(read.body.get("speaker")) if about else ""
+    line = HitLine(hit, mark, kind, cut, richtext.inline(name), href, about if type(about) is int else 0)
+    return replace(line, rated=mark_for(speaker) if speaker else None)
 
 
 def _kinds(kind: str) -> dict[str, str]:

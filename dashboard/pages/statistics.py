@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 from markupsafe import Markup
 
@@ -200,6 +202,10 @@ def _cost(*counts: ModelTokenCount) -> str:
     return model_prices.shown(cost.dollars) + ("+" if cost.is_partial and cost.dollars is not None else "")
 
 
+def _quoted(speaker: str) -> str:
+    return '"' + speaker.replace('"', " ") + '"' if speaker else ""
+
+
 def _reviews(stats: Statistics) -> list[dict[str, Any]]:
     """Return the thumbs given to each sender, with the share of thumbs up."""
     return [
@@ -208,6 +214,10 @@ def _reviews(stats: Statistics) -> list[dict[str, Any]]:
             "up": f"{reviews.up:,}",
             "down": f"{reviews.down:,}",
             "notes": f"{reviews.notes:,}",
+            "searches": {
+                kind: f"{reverse('search')}?{urlencode({'kind': kind, 'q': _quoted(reviews.speaker)})}"
+                for kind in ("thumb.up", "thumb.down", "event.annotated")
+            },
             "share": f"{100 * reviews.up / (reviews.up + reviews.down):.0f} %" if reviews.up + reviews.down else "–",
         }
         for reviews in stats.reviews[:100]

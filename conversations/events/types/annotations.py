@@ -9,8 +9,8 @@ from conversations.events.types.base import BaseEvent
 
 @event_type(
     Row(view="annotated"), fold=event_annotations.annotated, authority=PEOPLE, author="principal",
-    level="steps", lane=Lane("commented", "text"),
-    search=Search(label="note", filter="Notes and thumbs", fields=("text",)),
+    level="steps", lane=Lane("noted", "text"),
+    search=Search(label="note", filter="Notes and thumbs", fields=("text", "speaker")),
     traits={"copied", "outlined", "shown_under_event"},
 )  # fmt: skip
 class EventAnnotated(BaseEvent):

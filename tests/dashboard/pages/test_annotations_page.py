@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import unescape
 from typing import Literal
 
 import pytest
@@ -15,6 +16,7 @@ from conversations.core.principals import import_principal
 from conversations.models import Annotation, Conversation, User
 from tests.dashboard.pages.test_conversation_page import KEY, say, store
 from tests.support.cast import client_of
+from tests.support.searching import catch_up
 
 pytestmark = pytest.mark.django_db
 DOOR = f"/api/v1/conversations/{KEY}/annotations"
@@ -249,9 +251,49 @@ def test_statistics_count_thumbs_and_notes_by_who_they_are_about(browser: Client
     table = re.search(r"<h2>Thumbs and notes</h2>.*?</table>", html, re.DOTALL)
     assert table
     rows = re.findall(r"<tr data-item>.*?</tr>", table[0], re.DOTALL)
-    figures = [(re.findall(r"<bdi>(.*?)</bdi>", row), re.findall(r'data-cell="[^"]*">([^<]*)<', row)) for row in rows]
+    figures = [
+        (re.findall(r"<bdi>(.*?)</bdi>", row), re.findall(r'data-cell="[^"]*">(?:<a [^>]*>)?([^<]*)<', row))
+        for row in rows
+    ]
     assert figures[0] == (["Triage"], ["1", "1", "50 %", "0"])
     assert figures[1][1] == ["0", "0", "–", "1"]
+
+
+def test_every_thumb_down_is_found_with_what_it_is_about(browser: Client, otto: User):
+    store({"event": "output", "agent": "Triage", "text": "Wrong."})
+    note(otto, 1, "up")
+    note(otto, 4, "down", "Not the harbour.")
+    catch_up()
+
+    listed = browser.get("/search/?kind=thumb.down").content.decode()
+    (hit,) = re.findall(r'<article class="hit".*?</article>', listed, re.DOTALL)
+    shown = " ".join(re.sub(r"<[^>]*>", " ", hit).split())
+    up = browser.get("/search/?kind=thumb.up").content.decode()
+
+    assert '<option value="thumb.down" selected>Thumbs down</option>' in listed
+    assert "thumbs down" in shown
+    assert "on event 4 by Triage" in shown
+    assert "Not the harbour." in shown
+    assert f'href="/conversations/{KEY}/?event=4#e4"' in hit
+    assert '<span class="tag">thumbs up</span>' in up
+    statistics = browser.get("/numbers/?range=1h").content.decode()
+    (link,) = re.findall(r'href="(/search/\?kind=thumb.down[^"]*)"', statistics)
+    assert browser.get(unescape(link)).content.decode().count('<article class="hit"') == 1
+
+
+@pytest.mark.parametrize(
+    ("thumb", "text", "words"),
+    [("down", "", "thumbs down"), (None, "Late.", "noted Late."), ("up", "Good.", "thumbs up Good.")],
+)
+def test_a_lane_says_which_thumb_was_given(
+    browser: Client, otto: User, thumb: Literal["up", "down"] | None, text: str, words: str
+):
+    seq = note(otto, 1, thumb, text)
+
+    shown = " ".join(re.sub(r"<[^>]*>", " ", row(page(browser, "?view=lanes"), seq)).split())
+
+    assert words in shown
+    assert "commented" not in shown
 
 
 def test_statistics_say_nothing_of_thumbs_where_there_are_none(browser: Client):
