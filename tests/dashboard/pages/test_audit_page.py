@@ -10,7 +10,8 @@ from django.test import Client
 
 from conversations.access.audit import chain
 from conversations.access.audit.anchor_file import AuditAnchorFile
-from conversations.access.audit.listing import verify_step
+from conversations.access.audit.listing import rows, verify_step
+from conversations.conversation import annotate, fork
 from conversations.core import principals
 from conversations.core.errors import Conflict
 from conversations.core.write_transaction import write_transaction
@@ -168,6 +169,29 @@ def test_targets_stand_in_words_with_the_conversations_title_and_what_a_decision
     assert "Conversation Conversation “Water” (flood)" in page
     assert f'title="approval:{approval.id}"' in html_of_page
     assert re.search(r'<time class="exact" datetime="[^"]+" data-clock', html_of_page)
+
+
+def test_a_row_tells_what_was_decided_and_which_event_or_format_it_was_about(team, browser):
+    teamwork.team()
+    first, second = (teamwork.ask(team["operator"], key=key) for key in ("one", "two"))
+    decide.decide(team["approver"], first.id, "approve")
+    decide.decide(team["approver"], second.id, "reject")
+    annotate.annotate(team["operator"], "one", 1, client_id="n", text="why")
+    fork.fork(team["operator"], "one", 2)
+    browser.get("/api/v1/conversations/one/export", {"format": "jsonl"})
+
+    page = text(browser.get("/audit/"))
+
+    for words in (
+        "decide approved Approval",
+        "decide rejected Approval",
+        "annotate event 1 Conversation",
+        "fork event 2 Conversation",
+        "export jsonl Conversation",
+    ):
+        assert words in page
+    assert "entries in all since" in page
+    assert set(rows.DECISIONS) == set(decide.DECISIONS)
 
 
 def test_a_refused_decision_shows_no_message_of_the_one_that_was_taken(team, browser):

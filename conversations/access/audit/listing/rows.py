@@ -23,6 +23,12 @@ from conversations.rendering import agent_colors, diff_rows, richtext
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
 
 SHORT = 200  # characters of a reason or a target in a row; all of them are in its details
+DECISIONS = {
+    "approve": "approved",
+    "edit": "approved with edits",
+    "reject": "rejected",
+    "respond": "responded without running",
+}
 
 Json = dict[str, Any]
 
@@ -81,6 +87,21 @@ class AuditRow:
     def verb(self) -> Markup:
         """Return what was done or attempted."""
         return richtext.inline(self.entry.verb.replace("_", " "))
+
+    @property
+    def detail(self) -> Markup:
+        """Return which decision, event or format it was; empty for actions without one."""
+        known = self.correlation
+        match self.entry.verb:
+            case "decide":
+                decision = str(known.get("decision") or "")
+                return richtext.inline(DECISIONS.get(decision, decision)[:SHORT])
+            case "annotate" | "fork":
+                seq = known.get("about" if self.entry.verb == "annotate" else "forked_at")
+                return richtext.inline(f"event {seq}"[:SHORT] if seq else "")
+            case "export":
+                return richtext.inline(str(known.get("format") or "")[:SHORT])
+        return Markup()
 
     @property
     def target(self) -> Markup:
