@@ -9,7 +9,9 @@ import { localStore } from "./safe-storage.js";
 const STORAGE_KEY = "switchboard-letters"; // "off": letters do nothing
 const LEADER_MS = 1_000; // how long `g` waits for the next letter
 const PAGES = { c: "/", a: "/approvals/", o: "/calls/", g: "/agents/", i: "/numbers/", s: "/search/" }; // letter after `g` → address
-const FIELDS = "input, textarea, select, [contenteditable], dialog, [popover]:popover-open";
+const LAYERS = "dialog, [popover]:popover-open"; // the browser closes them with Esc
+const ENTRIES = "input, textarea, select, [contenteditable]";
+const FIELDS = `${ENTRIES}, ${LAYERS}`;
 const REPEATED = new Set(["j", "k", ",", ".", "+", "=", "-", "ArrowLeft", "ArrowRight"]); // keys that act on while they are held down: they only move
 
 const actions = new Map(); // combination → action
@@ -44,6 +46,7 @@ export const composes = (event) => event.isComposing || event.keyCode === 229;
 
 function onKeydown(event) {
   if (event.defaultPrevented || composes(event) || event.altKey || event.metaKey || event.ctrlKey) return;
+  if (event.key === "Escape" && event.target.matches?.(ENTRIES) && !event.target.closest(LAYERS)) event.target.blur(); // letters work again
   if (event.target.closest?.(FIELDS) || (event.key.length === 1 && !areLettersOn())) return;
   if (event.shiftKey && event.key.length > 1) return; // such as Shift+End, which extends a selection
   const action = actions.get(leader + event.key);

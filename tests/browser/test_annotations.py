@@ -60,6 +60,10 @@ def test_a_thumb_and_a_note_by_keyboard_are_seen_live_by_another(
         expect(notes(page, 1)).to_have_count(2)
         expect(notes(page, 1).nth(1)).to_contain_text("Well <b>put</b>.")
     expect(window.locator("event-annotation textarea")).to_have_value("")
+    window.keyboard.press("Escape")  # letters are keys again
+    window.keyboard.press("k")
+    expect(window.locator("event-annotation textarea")).to_have_value("")
+    expect(window.locator("event-annotation textarea")).not_to_be_focused()
     window.locator("event-annotation [data-thumb=up]").click()
     for page in (window, second_window):
         expect(notes(page, 1)).to_have_count(1)
