@@ -156,6 +156,16 @@ def test_totals_of_a_fork_say_from_where_they_count(browser, hello):
     assert 'Totals <span class="faint">since event 1; messages with those copied</span>' in child
 
 
+def test_the_head_and_the_tab_of_a_fork_say_that_it_is_one(browser, hello):
+    made = forks.fork(browser_user(), "hello", 1)
+
+    parent, child = (browser.get(f"/conversations/{key}/").content.decode() for key in ("hello", made.conversation))
+
+    assert "<title>Fork: " in child
+    assert '<span class="tag">fork<span class="wide-only"> at event 1</span></span>' in child
+    assert "Fork: " not in parent
+
+
 def test_a_fork_was_opened_when_it_was_made(browser, hello):
     Event.objects.filter(conversation=hello).update(at=1_700_000_000_000_000)
     made = forks.fork(browser_user(), "hello", 1)
