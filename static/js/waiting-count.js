@@ -12,9 +12,9 @@ import { socket } from "./socket.js";
 export const tellWaiting = ({ waiting, demo, oldest, escalated = {}, barred = {} }) => {
   const count = document.querySelector("[data-waiting]");
   if (!count || waiting === undefined) return;
-  const { person, roles = "" } = document.body.dataset;
+  const { person, roles = "", may = "" } = document.body.dataset;
   const excluded = barred[`user:${person}`] ?? 0;
-  const number = waiting - excluded;
+  const number = may.split(" ").includes("decide") ? waiting - excluded : 0;
   count.hidden = !number;
   setLabel(count.lastElementChild, number);
   showInTab(number);

@@ -56,6 +56,7 @@ NOTIFIED = """async () => {
   };
   localStorage.setItem("switchboard.notifications", "on");
   Object.defineProperty(document, "hidden", { get: () => true });
+  document.body.dataset.may = "view decide";
   document.body.innerHTML = `<b data-waiting hidden><i></i></b><button data-notifications></button>`;
   document.head.innerHTML = `<link rel="icon" data-waiting-icon="/1" data-quiet="/2">`;
   const { tellWaiting } = await import("/static/js/waiting-count.js");

@@ -89,7 +89,7 @@ def test_the_page_shows_what_waits_with_identity_effect_and_why(people):
     for part in ("Dialogue wants to call", "It goes to the city.", "city-desk", "namespaced:city.file", "destructive"):
         assert part in words(html)
     assert f'href="/approvals/{approval.id}/"' in html
-    assert "waiting for approval: </span><span>1</span>" in html
+    assert "waiting for approval: </span><span>1</span>" in get(people["approver"], "/approvals/")
 
 
 def test_lists_tell_apart_what_waits_and_what_was_decided(people):
@@ -127,6 +127,14 @@ def test_a_request_whose_run_is_over_stands_apart_and_says_why(people):
     assert "approved by april; run could not resume: the tool changed" in words(over)
     assert "withdrawn by otto; run stopped" in words(over)
     assert "data-over" not in get(people["viewer"], "/approvals/?view=decided")
+
+
+def test_only_who_may_decide_reads_in_the_tab_how_many_wait(people):
+    teamwork.ask(people["operator"], key="one", **ASKED)
+
+    titles = {role: get(people[role], "/approvals/").partition("<title>")[2][:4] for role in ("viewer", "approver")}
+
+    assert titles == {"viewer": "Appr", "approver": "(1) "}
 
 
 def test_the_head_says_how_many_wait_and_since_when_the_oldest_does(people):
