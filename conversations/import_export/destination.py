@@ -21,6 +21,9 @@ from conversations.import_export.staged_import import StagedImport
 class Destination(Protocol):
     """What `import` and `play` write to."""
 
+    def page_of(self, conversation: str) -> str:
+        """Return the address of a conversation's page; empty while no server runs."""
+
     def intake(self) -> LineReceiver:
         """Start an import."""
 
@@ -37,6 +40,10 @@ class LocalDatabase:
         log.discard_staged()  # on SQLite nobody else can be importing
         if connection.vendor == "sqlite":  # the only writer looks after the write-ahead log (§6)
             be_writer(connection.cursor())
+
+    def page_of(self, conversation: str) -> str:
+        """Return nothing: no server runs."""
+        return ""
 
     def intake(self) -> LineReceiver:
         """Start an import."""

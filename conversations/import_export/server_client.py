@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
@@ -90,6 +90,10 @@ class ServerClient:
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+    def page_of(self, conversation: str) -> str:
+        """Return the address of a conversation's page."""
+        return f"{self._address}/conversations/{quote(conversation, safe='')}/"
 
     def intake(self) -> LineReceiver:
         """Start an import, on a connection of its own."""

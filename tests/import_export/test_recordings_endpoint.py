@@ -61,7 +61,9 @@ def bearer(server, name="test"):
 def test_import_goes_through_the_door(server):
     output = command("import", str(OWN / "simulations.json"), "--conversation", "sim", "--name", "ferry")
 
-    assert output.splitlines()[0].startswith("sim: 11 events, 4 messages, 3 tool calls, 1 error")
+    first = output.splitlines()[0]
+    assert first.startswith("sim: 11 events, 4 messages, 3 tool calls, 1 error, http://")
+    assert first.endswith("/conversations/sim/")
     assert query(server, COUNTERS, "sim") == [counts_of(OWN / "simulations.json")[0][:3]]
     assert query(server, "SELECT DISTINCT principal FROM conversations_event") == [("import:ferry",)]
 

@@ -15,7 +15,7 @@ from conversations.import_export.detect_format import NAMES, recordings
 from conversations.import_export.dry_run import DryRun
 from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.import_file import import_recordings
-from conversations.import_export.import_lines import ImportedConversation, LineReceiver
+from conversations.import_export.import_lines import ImportedConversation
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.progress import ProgressLine
 from conversations.management.recorded_text import RecordedTextCommand
@@ -68,9 +68,6 @@ class Command(RecordedTextCommand):
         if refused:
             raise CommandError(f"{_counted(len(refused), 'file')} not imported")
 
-    def _receiver(self, stack: ExitStack, name: str, *, is_dry: bool) -> LineReceiver:
-        return DryRun() if is_dry else stack.enter_context(open_destination(name)).intake()
-
     def _import(self, file: Path, options: dict[str, Any]) -> str:
         """Import one file; return why it was refused, or nothing. Of several files that is reported at once."""
         is_alone = len(options["files"]) == 1 and file == options["files"][0]
@@ -78,7 +75,9 @@ class Command(RecordedTextCommand):
         progress = ProgressLine(self.stderr, "Importing: {} conversations, {} events")
         try:
             with ExitStack() as stack:
-                receiver = self._receiver(stack, options["name"] or RecordingFile(file).stem, is_dry=options["dry_run"])
+                name = options["name"] or RecordingFile(file).stem
+                to = None if options["dry_run"] else stack.enter_context(open_destination(name))
+                receiver = to.intake() if to else DryRun()
                 items = import_recordings(
                     recordings(file, report), receiver, report,
                     key=options["conversation"], is_update=options["update"], progress=progress.tell,
@@ -93,7 +92,9 @@ class Command(RecordedTextCommand):
         if not is_alone:
             self.stdout.write(f"{file}: {_counted(len(items), 'conversation')}")
         for item in items:
-            self.stdout.write(f"{'' if is_alone else '  '}{item.conversation_id}: {_summary(item)}")
+            page = to.page_of(item.conversation_id) if to else ""
+            address = f", {page}" if page else ""
+            self.stdout.write(f"{'' if is_alone else '  '}{item.conversation_id}: {_summary(item)}{address}")
         if report.count:
             were = "was" if report.count == 1 else "were"
             self.stderr.write(f"{_counted(report.count, 'problem')} {were} skipped")
