@@ -1,6 +1,6 @@
 """Create and migrate the tables, for every command that may run first."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
@@ -42,11 +42,13 @@ def prepare_service() -> None:
         bring_up_to_date()
 
 
-def bring_up_to_date() -> None:
-    """Migrate, one process at a time; if there is nothing to do, only check (`migrate` takes a second for that). Raises
-    CommandError for SQLite's tables of a newer version."""
+def bring_up_to_date(begin: Callable[[], object] = lambda: None) -> None:
+    """Migrate, one process at a time; if there is nothing to do, only check (`migrate` takes a second for that).
+    `begin` is called before a migration, which may take a minute. Raises CommandError for SQLite's tables of a newer
+    version."""
     _require_known()
     if not _has_every_record():
+        begin()
         with migration_lock():
             if not _has_every_record():
                 migrate()

@@ -76,7 +76,7 @@ class Command(BaseCommand):
                 raise CommandError(sentence(error) or error.message) from None
 
     def _serve(self, host: str, port: int, *, with_demo: bool) -> None:
-        schema_state.bring_up_to_date()
+        schema_state.bring_up_to_date(lambda: self._write_now("Setting up the database…"))
         self._collect_static(is_alone=True)
         from conversations.events import log
         from conversations.events.epoch import HighWater
@@ -91,6 +91,10 @@ class Command(BaseCommand):
         application.with_demo = with_demo
         url = listen_addresses.public_url(host, port, settings.CONFIG.allowed_origins)
         self._run(host, port, partial(self._greet_with_agents, host, port, url))
+
+    def _write_now(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
 
     def _serve_web_only(self, host: str, port: int) -> None:
         """Serve beside others: tables are theirs to make, and so is everything that one process alone does."""
