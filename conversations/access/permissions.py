@@ -77,6 +77,13 @@ WORDS = {  # of those that do not say themselves what one does
     "redact": "redact the record",
     "hold": "place and release legal holds",
 }
+PURPOSES = {  # of each role, in a few words
+    "viewer": "reads conversations and statistics",
+    "operator": "also writes to agents, pauses and takes over, replays calls",
+    "approver": "reads, and decides approvals",
+    "auditor": "reads, also the audit log, and exports",
+    "admin": "may do everything",
+}
 
 
 def has_permission(who: Who | Roles, verb: str, target: str = "") -> bool:

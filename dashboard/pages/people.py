@@ -13,6 +13,7 @@ from conversations.access.accounts import sign_in
 from conversations.access.accounts.people import activate, create_person, deactivate, set_roles
 from conversations.access.accounts.sign_in_links import VALID_HOURS, make_link
 from conversations.access.grants import KINDS
+from conversations.access.permissions import PURPOSES
 from conversations.core.errors import SwitchboardError
 from conversations.models import User
 from conversations.models.people import ROLES
@@ -119,6 +120,7 @@ def _draw(
         status=status,
         rows=rows,
         roles=ROLES,
+        purposes=PURPOSES,
         error=error.sentence if error else "",
         entered={"name": posted.get("name", ""), "roles": posted.getlist("role")},
         grants=grants_list.listed(),

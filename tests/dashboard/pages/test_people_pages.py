@@ -4,9 +4,11 @@ import re
 
 import pytest
 
+from conversations.access import permissions
 from conversations.access.accounts import people
 from conversations.core.principals import SYSTEM
 from conversations.models import AuditEntry, User
+from conversations.models.people import ROLES
 from tests.support.cast import client_of
 from tests.support.visits import BY_HAND, who, words
 
@@ -17,6 +19,13 @@ def test_the_admin_sees_everybody(admin):
     text = words(admin.get("/people/"))
 
     assert all(f'id="{name}"' in text for name in ("vera", "otto", "april", "audrey", "ada", "nora"))
+
+
+def test_who_adds_a_person_reads_what_each_role_may_do(admin):
+    text = words(admin.get("/people/"))
+
+    assert "reads, and decides approvals" in text
+    assert set(permissions.PURPOSES) == set(ROLES)
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator", "approver", "auditor", ""])
