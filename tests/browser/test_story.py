@@ -132,7 +132,7 @@ def test_a_report_of_the_town_hall_is_decided_then_forked_by_keys_in_other_words
     expect(request_row.get_by_role("button", name="Approve").first).to_be_visible(timeout=30_000)
     expect(kind(window, "message").first).to_contain_text("Edited; original by owner")
     window.get_by_role("link", name="Compare", exact=True).click()
-    expect(window.locator("[data-first]")).to_contain_text("First difference: words")
+    expect(window.locator("[data-first]")).to_contain_text("First difference: text")
 
 
 def begin(page: Page, words: str) -> None:

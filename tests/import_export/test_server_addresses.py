@@ -80,7 +80,7 @@ def test_a_success_that_is_not_switchboards_stores_nothing(status: int, body: by
 def test_an_import_that_is_answered_with_a_page_has_not_happened(body: bytes):
     with answering(200, body) as (address, _):
         upload = ServerClient(address, "t").intake()
-        upload.take([b"{}"])
+        upload.receive([b"{}"])
         with pytest.raises(Unavailable, match="responded with 200, but not as"):
             upload.finish()
 
