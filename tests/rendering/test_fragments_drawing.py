@@ -8,6 +8,7 @@ import pytest
 from conversations.events.log.records import CallEvents, Stored
 from conversations.rendering import event_renderer, event_rows
 from conversations.rendering.event_renderer import EventRenderer
+from conversations.runs.approvals import decide
 from tests.support.drawn_html import Seen
 
 AT = 1_795_298_527_000_000  # 2026-11-21 22:02:07 UTC
@@ -64,6 +65,15 @@ def test_every_kind_is_one_element_with_its_facts(kind, body):
     assert f'id="e7" data-item data-seq="7" data-kind="{kind}"' in html
     assert 'href="?event=7#e7"' in html
     assert "hello" in seen.text or kind.startswith("signal")
+
+
+@pytest.mark.parametrize("decision", decide.DECISIONS)
+def test_a_run_that_continues_says_after_which_decision(decision):
+    words = {"edit": "approved with edits", "reject": "rejected", "respond": "responded without running"}
+
+    html = draw(stored(7, "run.resumed", reason=decision))
+
+    assert f'<span class="faint">{words.get(decision, "approved")}</span>' in html
 
 
 @pytest.mark.parametrize(("kind", "body"), [KINDS[0], *KINDS[2:4]])
