@@ -90,7 +90,7 @@ def _totals(stats: Statistics) -> dict[str, tuple[str, str]]:
         ),
         "Median": (timestamps.duration(rank(durations_ms, 50)) or "–", ""),
         "p95": (timestamps.duration(rank(durations_ms, 95)) or "–", ""),
-        "Approval wait": (_seconds(rank(waited, 50)), ""),
+        "Approval wait, median": (_seconds(rank(waited, 50)), ""),
         "Tokens": (_total_tokens(stats), ""),
         "Cost": (_total_cost(stats), ""),
     }

@@ -154,6 +154,7 @@ def test_costs_are_those_of_known_models_and_a_total_says_where_some_are_unknown
     assert re.findall(r'data-cell="cost">([^<]*)<', page) == [listed, "–"]
     assert listed.startswith("$")
     assert f"{listed}+" in page
+    assert "<dt>Approval wait, median</dt>" in page
 
 
 def test_a_filter_that_would_leave_nothing_to_choose_is_not_drawn(browser):
