@@ -194,7 +194,7 @@ def test_message_that_its_token_may_not_send_is_moved_aside_and_holds_up_nothing
     proxy: CuttingProxy, served: Server, topic: str, tmp_path: Path
 ) -> None:
     proxy.be("away")
-    with HttpBus(proxy.url, served.token("Desk", role="agent"), spool_dir=tmp_path) as bus:
+    with HttpBus(proxy.url, served.token("Front-desk", role="agent"), spool_dir=tmp_path) as bus:
         bus.publish(topic, BusMessage(topic, message(topic, 1).payload | {"agent": "Other"}))
         proxy.be("there")
         assert bus.flush(10)

@@ -230,7 +230,7 @@ def test_notes_of_a_read_are_bounded_by_bytes(flood, monkeypatch, otto):
     assert [bool(note.text) for note in notes] == [True, True, False, False, False]
 
 
-def test_only_the_words_of_a_note_are_searched():
+def test_a_note_is_found_by_its_words_and_by_whom_it_is_about():
     body = {"event": "event.annotated", "about": 12, "thumb": "up", "text": "Well put.", "speaker": "agent:X"}
 
-    assert searchable_text.parts_of("event.annotated", body) == [("", "Well put.")]
+    assert set(searchable_text.parts_of("event.annotated", body)) == {("about", "agent:X"), ("", "Well put.")}

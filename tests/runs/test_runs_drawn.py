@@ -286,7 +286,7 @@ def test_a_failure_is_forgotten_once_the_next_run_is_done(team):
 
 
 def test_the_navigation_counts_what_waits(team):
-    browser = client_of(team["viewer"])
+    browser = client_of(team["approver"])
     assert 'data-waiting hidden title="Approval requests' in browser.get("/").content.decode()
 
     teamwork.ask(team["operator"], key="one")
