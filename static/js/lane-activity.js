@@ -10,17 +10,28 @@ export class LaneActivity {
   #holders = new Map();
   #lastSeq = 0;
 
-  /** Draw the bars of cards that are about to enter the page; each bar has the key of a participant who holds a run. @param {Element[]} cards */
+  /** Draw the bars of cards that are about to enter the page; each bar has the key of a participant who holds a run. @param {Element[]} cards in order */
   draw(cards) {
-    const isNewer = Number(cards[0]?.dataset.seq) > this.#lastSeq;
-    const holders = isNewer ? this.#holders : new Map(); // an older page does not change who holds the newest runs
+    const older = new Map(); // older cards do not change who holds the newest runs
     for (const card of cards) {
       const shown = document.getElementById(card.id);
+      const isNewer = Number(card.dataset.seq) > this.#lastSeq;
+      if (isNewer) this.#lastSeq = Number(card.dataset.seq);
       if (!isNewer && shown?.matches(".lane-event") && shown !== card) copyBars(shown, card);
-      else setBars(card, activeKeys(card.dataset, holders));
+      else setBars(card, activeKeys(card.dataset, isNewer ? this.#holders : older));
       if (isAtTool(card.dataset)) addBar(card, card.dataset.recipient).toggleAttribute("data-tool", true);
     }
-    if (isNewer) this.#lastSeq = Number(cards.at(-1).dataset.seq);
+  }
+
+  /** Forget who holds runs: events before the next card are missing, and the ends of runs may be among them. */
+  forget() {
+    this.#holders.clear();
+  }
+
+  /** Forget all cards: others replace them. */
+  reset() {
+    this.forget();
+    this.#lastSeq = 0;
   }
 }
 

@@ -10,7 +10,7 @@ import { visibleRows } from "./visible-rows.js";
 
 const FOLD_DELAY = 120; // ms from the last scroll or rendering until lanes are reassigned
 const NEAR_PX = 128; // px above and below the viewport within which participants have a lane already
-const TRIGGERS = ["event:picked", "transcript:drawn", "transcript:live", "page:drawn"];
+const TRIGGERS = ["event:picked", "transcript:drawn", "transcript:live", "page:drawn", "connection:gap"];
 
 /** Child of the scrolling `.lanes`. While the tail is followed, the newest card is also scrolled into view horizontally. */
 class LaneHeads extends HTMLElement {
@@ -26,7 +26,7 @@ class LaneHeads extends HTMLElement {
     this.#places.assign([...this.querySelectorAll(":scope > [data-key]")].map((head) => head.dataset.key));
     const cards = this.#cards;
     for (const card of cards) this.#addParticipants(card);
-    if (cards.length) this.#activity.draw(cards);
+    this.#activity.draw(cards);
     this.#placeAll();
     for (const name of TRIGGERS) document.addEventListener(name, this, { signal });
     this.parentElement.addEventListener("scroll", () => this.#scheduleFold(), { signal, passive: true });
@@ -39,18 +39,19 @@ class LaneHeads extends HTMLElement {
 
   handleEvent({ type, detail }) {
     if (this.#places.hasMany && type !== "event:picked") this.#scheduleFold();
-    if (type === "event:picked") return this.#scrollSideways(detail.row);
-    if (type !== "page:drawn" && this.closest("tail-follow").isFollowing) this.#scrollSideways(this.#newest);
-    return undefined;
+    if (type === "connection:gap") this.#activity.forget();
+    else if (type === "event:picked") this.#scrollSideways(detail.row);
+    else if (type !== "page:drawn" && this.closest("tail-follow").isFollowing) this.#scrollSideways(this.#newest);
   }
 
-  /** Assigns lanes and draws bars. @param {ParentNode} fragment contains cards that are about to enter the page */
-  place(fragment) {
+  /** Assigns lanes and draws bars. @param {ParentNode} fragment contains cards that are about to enter the page, or to replace all that are there */
+  place(fragment, { isReset = false } = {}) {
+    if (isReset) this.#activity.reset();
     const cards = [...fragment.querySelectorAll(".lane-event")].filter((card) => !this.#isFolded(card));
     for (const card of cards) this.#addParticipants(card);
     if (this.#places.hasMany) this.#updateLaneCount();
     else if (this.#places.fold(new Set())) this.#drawHeads(), this.#placeAll(); // a new participant's lane comes before those of the tools
-    if (cards.length) this.#activity.draw(cards);
+    this.#activity.draw(cards);
     for (const card of cards) this.#placeCard(card);
   }
 

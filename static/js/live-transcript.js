@@ -32,7 +32,7 @@ class LiveTranscript extends HTMLElement {
   connectedCallback() {
     this.#tail = this.querySelector("tail-follow");
     const heads = this.querySelector("lane-heads");
-    this.#rows = new TranscriptRows(this.querySelector(".transcript"), (fragment) => heads?.place(fragment));
+    this.#rows = new TranscriptRows(this.querySelector(".transcript"), (...drawn) => heads?.place(...drawn));
     this.#queue = new DrawQueue((take) => this.#flush(take));
     this.#pages = new TranscriptPages(this, this.#rows, this.#tail);
     for (const end of ["latest", "oldest"]) this.addEventListener(`tail:${end}`, () => this[end]());

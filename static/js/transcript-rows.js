@@ -23,14 +23,14 @@ export class TranscriptRows {
 
   /**
    * @param {Element} root  contains only `.rows` elements, between the links to older and newer pages
-   * @param {(rows: DocumentFragment) => void} prepare  called with new rows before they are inserted
+   * @param {(rows: DocumentFragment, how: {isReset?: boolean}) => void} prepare  called with new rows before they are inserted, or replace all rows
    */
   constructor(root, prepare = () => {}) {
     this.#root = root;
     this.#size = root.matches(".lanes") ? LANES_STRETCH : STRETCH;
-    this.#render = (html) => {
+    this.#render = (html, how = {}) => {
       const fragment = renderRows(html);
-      prepare(fragment);
+      prepare(fragment, how);
       watchSuperseded(fragment);
       return fragment;
     };
@@ -118,7 +118,7 @@ export class TranscriptRows {
   reset(html) {
     this.#stretches.slice(1).forEach((stretch) => stretch.remove());
     this.#groups.clear();
-    this.#stretches[0].replaceChildren(this.#render(html));
+    this.#stretches[0].replaceChildren(this.#render(html, { isReset: true }));
     this.#divide(this.#stretches[0]);
     this.#registerGroups(this.#root);
     this.#separateAll();

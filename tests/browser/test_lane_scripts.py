@@ -132,3 +132,53 @@ ACTIVITY = """async (kinds) => {
 def test_nobody_is_at_work_after_the_end_of_a_run(empty_page: Page, end: str) -> None:
     assert empty_page.evaluate(ACTIVITY, ["run.queued", "message"]) == 1
     assert empty_page.evaluate(ACTIVITY, ["run.queued", end, "message"]) == 0
+
+
+BUSY = """async (steps) => {
+  const { TranscriptRows } = await import("/static/js/transcript-rows.js");
+  const heads = document.querySelector("lane-heads");
+  const rows = new TranscriptRows(document.querySelector(".lanes"), (...drawn) => heads.place(...drawn));
+  const drawn = (cards) => cards.map(([seq, kind]) => card(seq)
+    .replace("<article", `<article data-kind="${kind}"${kind.startsWith("run.") ? ' data-run="r"' : ""}`)).join("");
+  rows.reset("");
+  const gap = () => heads.dispatchEvent(new Event("connection:gap", { bubbles: true }));
+  for (const [way, ...cards] of steps) way === "gap" ? gap() : rows[way](drawn(cards));
+  return [...document.querySelectorAll(".lane-event:has(> .activity)")].map(({ dataset }) => Number(dataset.seq));
+}"""
+STARTED = (21, "run.started")
+
+
+def message(seq: int) -> tuple[int, str]:
+    return seq, "message"
+
+
+@pytest.mark.parametrize(
+    ("steps", "busy"),
+    [
+        pytest.param([("put", STARTED), ("put", message(29))], [21, 29], id="tokens between, which have no cards"),
+        pytest.param(
+            [("reset", STARTED, message(22)), ("reset", message(900)), ("put", message(901))], [], id="newest"
+        ),
+        pytest.param(
+            [("reset", message(29)), ("reset", STARTED, message(22)), ("extend", message(23))],
+            [21, 22, 23],
+            id="earlier page",
+        ),
+        pytest.param(
+            [
+                ("put", STARTED),
+                ("put", message(22)),
+                ("extend", message(22), (23, "run.done"), message(24)),
+                ("put", message(25)),
+            ],
+            [21, 22, 23],
+            id="the end in a page that overlaps",
+        ),
+        pytest.param([("put", STARTED), ("gap",), ("put", message(29))], [21], id="missing events"),
+        pytest.param([("put", message(29)), ("prepend", STARTED), ("put", message(30))], [21], id="older page"),
+    ],
+)
+def test_an_agent_is_at_work_only_as_far_as_the_cards_drawn_say(
+    lanes: Page, steps: list[object], busy: list[int]
+) -> None:
+    assert lanes.evaluate(BUSY, steps) == busy
