@@ -8,6 +8,7 @@ import { drawTimes } from "./clock.js";
 import { render } from "./html.js";
 import { separateRows } from "./row-separators.js";
 import { morph } from "./morph.js";
+import { isUnloaded, unloadNested } from "./nested-rows.js";
 import { watchSuperseded } from "./superseded-runs.js";
 import { stretchesOf } from "./visible-rows.js";
 
@@ -20,6 +21,10 @@ export class TranscriptRows {
   #size; // rows of a stretch
   /** @type {Map<string, Element>} */
   #groups = new Map();
+  /** @type {Set<Element>} */
+  #inners = new Set(); // elements with nested rows
+  /** @type {WeakMap<Element, number>} */
+  #nested = new WeakMap(); // stretch → rows that were nested in it since
 
   /**
    * @param {Element} root  contains only `.rows` elements, between the links to older and newer pages
@@ -44,8 +49,10 @@ export class TranscriptRows {
     return [...this.#root.querySelectorAll(":scope > .rows > [data-seq]")];
   }
 
+  /** How many rows there are, with the nested ones. */
   get count() {
-    return this.#stretches.reduce((sum, stretch) => sum + stretch.childElementCount, 0);
+    for (const inner of this.#inners) if (!inner.isConnected) this.#inners.delete(inner);
+    return countRows([...this.#stretches, ...this.#inners]);
   }
 
   get first() {
@@ -124,7 +131,10 @@ export class TranscriptRows {
     this.#separateAll();
   }
 
-  /** Remove the oldest stretches while at least `keep` rows stay. Returns the seq before which rows must be loaded again; 0: none removed. */
+  /**
+   * Remove the oldest stretches while at least `keep` rows stay; then the oldest rows within calls, while more than `keep` are left.
+   * Returns the seq before which rows must be loaded again; 0: no stretch removed.
+   */
   unloadOldest(keep) {
     let lastRemoved = 0;
     const nested = [];
@@ -135,6 +145,7 @@ export class TranscriptRows {
     }
     if (lastRemoved) this.#dropDetached(), separateRows([this.first]);
     for (const row of nested) if (Number(row.dataset.seq) > lastRemoved) this.#unnest(row); // the older page will not contain it
+    if (this.count > keep) this.#unloadNested();
     return lastRemoved && lastRemoved + 1;
   }
 
@@ -146,7 +157,16 @@ export class TranscriptRows {
   }
 
   #canRemove(keep, end) {
-    return this.#stretches.length > 1 && this.count - this.#stretches.at(end).childElementCount >= keep;
+    const stretch = this.#stretches.at(end);
+    return this.#stretches.length > 1 && this.count - countRows([stretch, ...[...this.#inners].filter((inner) => stretch.contains(inner))]) >= keep;
+  }
+
+  #unloadNested() {
+    for (const inner of this.#inners) {
+      const removed = unloadNested(inner);
+      for (const row of removed) this.#forgetGroups(row);
+      if (removed.length) separateRows([...inner.children].filter((row) => row.matches("[data-seq]")).slice(0, 2), inner.parentElement);
+    }
   }
 
   get #stretches() {
@@ -156,7 +176,7 @@ export class TranscriptRows {
   /** Returns the last stretch, or a new one if it is full. */
   #openStretch() {
     const last = this.#stretches.at(-1);
-    if (last.childElementCount < this.#size) return last;
+    if (last.childElementCount + (this.#nested.get(last) ?? 0) < this.#size) return last;
     const stretch = newStretch();
     last.after(stretch);
     return stretch;
@@ -202,7 +222,12 @@ export class TranscriptRows {
     return this.find(row.dataset.within)?.querySelector(":scope > .inner") ?? null;
   }
 
+  /** Returns the row, or null if it is among those that were unloaded. */
   #nest(inner, row) {
+    if (isUnloaded(inner, row)) return null;
+    this.#inners.add(inner);
+    const stretch = inner.closest(".rows");
+    this.#nested.set(stretch, (this.#nested.get(stretch) ?? 0) + 1);
     const previous = inner.lastElementChild ?? inner.parentElement;
     inner.append(row);
     this.#registerGroup(row);
@@ -272,20 +297,28 @@ export class TranscriptRows {
 
   #registerGroups(root) {
     for (const row of root.querySelectorAll("[data-group]")) this.#registerGroup(row);
+    for (const inner of root.querySelectorAll(".inner:not(:empty)")) this.#inners.add(inner);
   }
 
-  /** Remove a stretch. Returns the seqs of all its rows, since the rows may not be in the order of seqs. */
+  #forgetGroups(root) {
+    for (const row of [root, ...root.querySelectorAll("[data-group]")]) this.#groups.delete(row.dataset.group);
+  }
+
   /** Forget rows that were removed by others, such as the outputs that `lane-heads` folds: groups would keep them in memory. */
   #dropDetached() {
     for (const [group, row] of this.#groups) if (!row.isConnected) this.#groups.delete(group);
   }
 
+  /** Remove a stretch. Returns the seqs of all its rows, since the rows may not be in the order of seqs. */
   #removeStretch(stretch) {
-    for (const row of stretch.querySelectorAll("[data-group]")) this.#groups.delete(row.dataset.group);
+    this.#forgetGroups(stretch);
     stretch.remove();
     return [...stretch.querySelectorAll(":scope > [data-seq]")].map((row) => Number(row.dataset.seq));
   }
 }
+
+/** Returns how many rows these elements have. @param {Element[]} lists */
+const countRows = (lists) => lists.reduce((sum, { childElementCount }) => sum + childElementCount, 0);
 
 /** Returns the element at the near end of the next or previous stretch that is not empty, or null. */
 const acrossStretches = (stretch, sibling, end) => {

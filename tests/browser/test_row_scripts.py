@@ -73,3 +73,65 @@ def test_a_turn_that_streams_for_hours_keeps_only_its_newest_text(empty_page: Pa
 
     assert (stretches, end) == (250, "line 399")
     assert start == "The beginning of this turn is too long to show here."
+
+
+NESTED = """async () => {
+  const { TranscriptRows } = await import("/static/js/transcript-rows.js");
+  document.body.innerHTML = '<div class="transcript" data-detail="all"><div class="rows"></div></div>';
+  globalThis.rows = new TranscriptRows(document.querySelector(".transcript"));
+  globalThis.row = (seq, { within, kind = "message", group = `g${seq}` } = {}) => `<article class="event"
+    id="e${seq}" data-seq="${seq}" data-level="chat" data-kind="${kind}" data-sender="a" data-group="${group}"
+    ${within ? `data-within="${within}"` : ""}><a class="seq">${seq}</a>
+    <time datetime="2026-11-28T10:00:00Z">10:00</time>
+    ${group.startsWith("call:") ? '<div class="inner" data-inner></div>' : ""}</article>`;
+  globalThis.putNested = (from, to) => {
+    for (let seq = from; seq <= to; seq += 1) rows.put(row(seq, { within: "call:a" }));
+    return rows.unloadOldest(600);
+  };
+  globalThis.shown = () =>
+    [...document.querySelectorAll("[data-seq]")].map(({ id, dataset }) => id || `…${dataset.seq}`);
+  rows.put(row(1, { group: "call:a" }));
+}"""
+
+
+@pytest.fixture
+def nested(empty_page: Page) -> Page:
+    """A transcript with one call; `putNested` adds events of the run within it and unloads what is too much."""
+    empty_page.evaluate(NESTED)
+    return empty_page
+
+
+def test_a_nested_agent_that_works_for_hours_keeps_only_its_newest_rows(nested: Page) -> None:
+    for first in range(2, 2_002, 100):
+        nested.evaluate("([from, to]) => putNested(from, to)", [first, first + 99])
+
+    notice = nested.locator(".inner > .unloaded")
+    shown = nested.evaluate("shown()")
+    assert shown[:3] == ["e1", f"…{2_001 - len(shown[2:])}", f"e{2_002 - len(shown[2:])}"]
+    assert 300 <= len(shown) <= 600
+    assert shown[-1] == "e2001"
+    assert notice.inner_text().startswith("Earlier events within the call are not shown")
+    assert notice.locator("a").get_attribute("href") == f"?event={shown[1][1:]}#e{shown[1][1:]}"
+    assert nested.locator(".inner .day").count() == 0
+
+
+def test_an_event_within_a_call_that_was_unloaded_does_not_come_back_as_its_newest(nested: Page) -> None:
+    nested.evaluate("putNested(2, 1001)")
+    before = nested.evaluate("shown()")
+
+    nested.evaluate("rows.put(row(5, { within: 'call:a' }))")
+    nested.evaluate("rows.extend(row(6, { within: 'call:a' }) + row(1002, { within: 'call:a' }))")
+
+    assert nested.evaluate("shown()") == [*before, "e1002"]
+    assert nested.evaluate("rows.find('g5') ?? null") is None
+
+
+def test_the_line_about_unloaded_events_stays_when_their_call_is_unloaded(nested: Page) -> None:
+    nested.evaluate("putNested(2, 1001)")
+    hidden = nested.evaluate("shown()[1]")
+
+    older = nested.evaluate("for (let seq = 1002; seq <= 1652; seq += 1) rows.put(row(seq)); rows.unloadOldest(600)")
+
+    shown = nested.evaluate("shown()")
+    assert older == 2  # up to which an older page is loaded: the call alone
+    assert shown[0] == hidden
