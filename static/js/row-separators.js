@@ -1,8 +1,8 @@
 /**
  * Adapts rows to the row before each: a line between two days, no repeated name of the same sender, and the event numbers
- * of an output's streamed parts.py` does the
- * same on the server.
+ * of an output's streamed parts. `dashboard/pages/row_separators.py` does the same on the server.
  */
+import { listsIn } from "./nested-rows.js";
 import { stretchesOf } from "./visible-rows.js";
 
 const dayFormat = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long", year: "numeric" });
@@ -48,19 +48,22 @@ const lastDrawnBefore = (row) => {
   return last;
 };
 
-/** Returns the rows that may show the last seq before a row's own: of those in order, which show one event each, the one before it. */
+/** Returns the rows that may show the last seq before a row's own: the one before it in each list, which is in order, and those that show several. */
 const othersThan = (row) => {
-  const page = row.closest(".transcript") ?? document;
-  const before = row.parentElement?.matches(".transcript > .rows") && rowBefore(row);
-  if (!before) return page.querySelectorAll("[data-seq]");
-  const nested = [...page.querySelectorAll(".inner")].flatMap((inner) => [...inner.children]);
-  return [before, ...nested, ...stretchesOf(page).flatMap((stretch) => [...stretch.children].filter((other) => other.hasAttribute("data-last")))];
+  const page = row.closest(".transcript");
+  if (!page) return document.querySelectorAll("[data-seq]");
+  return stretchesOf(page).flatMap(listsIn).flatMap((list) => {
+    const several = [...list.children].filter((other) => other.hasAttribute("data-last"));
+    return [rowBefore(row, list), ...several].filter(Boolean);
+  });
 };
 
-/** Returns the row before one in its stretch, or null. */
-const rowBefore = (row) => {
-  let at = row.previousElementSibling;
-  while (at && !at.matches("[data-seq]")) at = at.previousElementSibling;
+/** Returns the last row of a list before a row, or null. */
+const rowBefore = (row, list) => {
+  const isBefore = (other) => Number(other.dataset.seq) < Number(row.dataset.seq);
+  if (list !== row.parentElement && !isBefore(list.querySelector("[data-seq]") ?? row)) return null; // a later stretch
+  let at = list === row.parentElement ? row.previousElementSibling : list.lastElementChild;
+  while (at && !(at.hasAttribute("data-seq") && isBefore(at))) at = at.previousElementSibling;
   return at;
 };
 

@@ -135,3 +135,22 @@ def test_the_line_about_unloaded_events_stays_when_their_call_is_unloaded(nested
     shown = nested.evaluate("shown()")
     assert older == 2  # up to which an older page is loaded: the call alone
     assert shown[0] == hidden
+
+
+READ = """(count) => {
+  putNested(2, count);
+  let reads = 0;
+  const { get } = Object.getOwnPropertyDescriptor(HTMLElement.prototype, "dataset");
+  const dataset = { configurable: true, get() { return (reads += 1), get.call(this); } };
+  Object.defineProperty(HTMLElement.prototype, "dataset", dataset);
+  rows.put(row(1000, { within: "call:a", kind: "output" }));
+  Object.defineProperty(HTMLElement.prototype, "dataset", { configurable: true, get });
+  return [reads, document.querySelector("#e1000 > .seq").dataset.from];
+}"""
+
+
+def test_an_output_within_a_call_is_numbered_without_reading_all_rows(nested: Page) -> None:
+    reads, parts_from = nested.evaluate(READ, 290)
+
+    assert parts_from == "291–"
+    assert reads < 50
