@@ -9,13 +9,12 @@ Calls of the client's tools come from it alone: the record masks them, and short
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import msgspec
 
-from conversations.asgi.responses import resource
-from conversations.events import payload, response_ids
+from conversations.asgi.responses import resource, run_fields
+from conversations.events import response_ids
 from conversations.events.log.records import Stored
 from conversations.events.response_ids import Json
 from conversations.runs.responses.create import Received
@@ -34,34 +33,6 @@ class StreamFrame(NamedTuple):
 Frames = list[StreamFrame]
 
 
-class SpokenFields(msgspec.Struct, gc=False):
-    """The fields that are read of a token, an output and a tool step."""
-
-    text: str = ""
-    turn: int = 0
-    lengths: list[int] | None = None
-    parent_call: str | None = None
-    is_partial: bool = False
-    refusal: bool = False
-    phase: str = ""
-    origin: str | None = None
-
-
-class ApprovalFields(msgspec.Struct):
-    """The fields that are read of an `approval.requested`."""
-
-    approval_id: str = ""
-    name: str = ""
-    tool_call_id: str | None = None
-
-
-class WaitingFields(msgspec.Struct):
-    """The fields that are read of a `run.waiting`."""
-
-    reason: str = ""
-    server: str | None = None
-
-
 class OpenMessage:
     """A message that is being streamed."""
 
@@ -75,9 +46,6 @@ class OpenMessage:
         self.head = f',{self.place},"delta":'.encode()
 
 
-_said = msgspec.json.Decoder(SpokenFields)
-_question = msgspec.json.Decoder(ApprovalFields)
-_waiting = msgspec.json.Decoder(WaitingFields)
 WAITING, RESUMED = "switchboard:response.waiting", "switchboard:response.resumed"  # kinds of our own: `slug:type`
 _DELTA = "response.output_text.delta"
 _DELTA_HEAD = b'{"type":"response.output_text.delta","sequence_number":%d'
@@ -123,7 +91,7 @@ class Encoder:
             return self._close_ended() + rule(self, event)
         if (final := resource.ending(self._received, event)) is not None:
             return self._end(final)
-        return [] if _is_beside_the_end(event) else self._close_ended()
+        return [] if run_fields.is_beside_the_end(event) else self._close_ended()
 
     def mark_sent(self, frames: Frames) -> None:
         """Record that these events were sent."""
@@ -161,13 +129,13 @@ class Encoder:
         return [self._whole("response.in_progress", resource.resource(self._received, "in_progress"))]
 
     def _approval_requested(self, event: Stored) -> Frames:
-        approval = _question.decode(event.body)
+        approval = run_fields.approval(event)
         self._questions.append({"id": approval.approval_id, "tool": approval.name, "call_id": approval.tool_call_id})
         return []
 
     def _waits(self, event: Stored) -> Frames:
         """Return what it waits for: nothing else happens until a person, or a server, acts."""
-        fields, self._is_waiting = _waiting.decode(event.body), True
+        fields, self._is_waiting = run_fields.waiting(event), True
         body: Json = {"reason": fields.reason, "approvals": self._questions}
         body |= {"server": fields.server} if fields.server else {}
         return [self._own(WAITING, body)]
@@ -182,10 +150,10 @@ class Encoder:
         return self._frame(kind, _encode(about | body).decode()[1:-1])
 
     def _token(self, event: Stored) -> Frames:
-        spoken = _read(event)
+        spoken = run_fields.spoken(event)
         if spoken.parent_call is not None or not (spoken.text or spoken.lengths):
             return []
-        pieces = _pieces(spoken.text, spoken.lengths)
+        pieces = spoken.pieces
         message = self._writing.get(spoken.turn)
         if message is not None:
             return self._deltas(message, pieces)
@@ -196,7 +164,7 @@ class Encoder:
         return frames + self._deltas(message, pieces)
 
     def _output(self, event: Stored) -> Frames:
-        spoken = _read(event)
+        spoken = run_fields.spoken(event)
         id_ = response_ids.message_item_id(self._received.response, spoken.turn)
         message = self._open.get(id_)
         if spoken.parent_call is not None or id_ in self._closed or (message is None and not spoken.text):
@@ -335,30 +303,6 @@ class Encoder:
     def _next(self) -> int:
         index, self._index = self._index, self._index + 1
         return index
-
-
-def _read(event: Stored) -> SpokenFields:
-    try:
-        return _said.decode(event.body)
-    except msgspec.MsgspecError:  # a lone surrogate, as some models stream them
-        parsed = payload.parse(event.body.encode("utf-8", "replace"))
-        return SpokenFields(parsed.text or "", parsed.turn or 0)
-
-
-def _is_beside_the_end(event: Stored) -> bool:
-    """Return whether an event may stand between the last output and the stored answer."""
-    is_step = event.kind == "tool_step"
-    return event.kind == "model.turn" or (is_step and _read(event).origin == response_ids.CLIENT_ORIGIN)
-
-
-def _pieces(text: str, lengths: Sequence[int] | None) -> Sequence[str]:
-    """Return the pieces that were joined, as many as there were even if the text was changed since: the numbers of what
-    comes after them stay the same."""
-    if not lengths:
-        return (text,)
-    ends = [*accumulate(lengths, initial=0)]
-    ends[-1] = max(len(text), ends[-2])
-    return [text[start:end] for start, end in pairwise(ends)]
 
 
 def _part(text: str) -> Json:
