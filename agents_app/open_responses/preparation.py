@@ -58,7 +58,8 @@ def _spoken(claim: Claim) -> dict[int, Spoken]:
     for body in outputs.order_by("seq").values_list("body", flat=True):
         fields = json.loads(body)
         if not fields.get("parent_call") and not fields.get("is_partial"):
-            spoken[int(fields["turn"])] = Spoken(str(fields["text"]), str(fields.get("phase") or ""))
+            phase, thoughts = str(fields.get("phase") or ""), int(fields.get("thoughts") or 0)
+            spoken[int(fields["turn"])] = Spoken(str(fields["text"]), phase, thoughts)
     return spoken
 
 

@@ -1,6 +1,5 @@
 """Build the client's response while its run goes on: the `response.completed` before the run's end."""
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,9 +9,9 @@ from agents import ModelResponse, ToolApprovalItem, Usage
 from openai.types.responses import Response, ResponseReasoningItem
 
 from agents_app.open_responses.request import Item, RunRequest
-from agents_app.worker.model_turns import StreamedMessage, said_in
+from agents_app.worker.model_turns import StreamedMessage
 from agents_app.worker.run_hooks import total_of, usage_of
-from conversations.events.response_ids import call_item_id, message_item_id
+from conversations.events.response_ids import call_item_id, message_item_id, reasoning_item_id
 from conversations.runs.claims import Body
 
 MAX_OUTPUT_BYTES = 900_000  # of all items: an event has 1 MiB
@@ -47,6 +46,7 @@ class Spoken(NamedTuple):
 
     text: str
     phase: str = ""
+    thoughts: int = 0  # reasoning items right before it, which the record does not have
 
 
 class ResponseBuilder:
@@ -63,7 +63,9 @@ class ResponseBuilder:
         self._texts_by_turn = {turn: message.text for turn, message in spoken.items()}
         self._phase = {turn: message.phase for turn, message in spoken.items() if message.phase}
         self._refused: dict[int, str] = {}
-        self._thought: dict[int, list[Item]] = {}
+        self._announced = {turn: message.thoughts for turn, message in spoken.items()}
+        self._thought: dict[int, list[Item]] = {}  # before the message of a turn
+        self._last_thought: dict[int, list[Item]] = {}  # after the messages of the last answer
         self._has_unknown_usage = False
         self._lost = Usage()  # spent on an answer that the SDK did not take
 
@@ -77,7 +79,7 @@ class ResponseBuilder:
             if message.phase:
                 self._phase[message.number] = message.phase
         self._has_unknown_usage = self._has_unknown_usage or usage_of(response.usage) is None
-        self._think(turn, [message.number for message in spoken], response.output)
+        self._think(turn, spoken, response.output)
         self._output_tokens += response.usage.output_tokens
         if self.tokens_left is not None and self.tokens_left <= 0:
             self.cut = "max_output_tokens"
@@ -104,6 +106,7 @@ class ResponseBuilder:
         """Return the events for a refusal, which belongs to the last turn and is not model text of ours."""
         return [
             {"event": "output", "turn": turn, "text": text, "final": True, "refusal": True}
+            | ({"thoughts": self._announced[turn]} if self._announced.get(turn) else {})
             for turn, text in self._refused.items()
             if turn not in self._texts_by_turn
         ]
@@ -115,9 +118,11 @@ class ResponseBuilder:
             return []
         for body in bodies:
             if body["event"] == "output" and not (body.get("parent_call") or body.get("refusal")):
-                self._texts_by_turn[int(str(body["turn"]))] = str(body["text"])
+                turn = int(str(body["turn"]))
+                self._texts_by_turn[turn] = str(body["text"])
+                self._announced[turn] = int(str(body.get("thoughts") or self._announced.get(turn, 0)))
                 if phase := body.get("phase"):
-                    self._phase[int(str(body["turn"]))] = str(phase)
+                    self._phase[turn] = str(phase)
         partial = {body["turn"] for body in bodies if body.get("is_partial")}
         event: Body = {"event": "response.completed", "response_id": self.request.response_id, "model": self._label}
         event |= _status(end, self.cut)
@@ -127,30 +132,35 @@ class ResponseBuilder:
             event |= _status({"event": "run.failed", "reason": "max_output_size"}, "")
         return [event | {"output": items, "usage": self._usage(spent)}]
 
-    def _think(self, turn: int, messages: list[int], items: Sequence[Any]) -> None:
-        """Add reasoning, each item before the message after it: `messages` are the turns of those in order."""
-        numbers_by_item = {id(item): number for item, number in zip(said_in(items), messages, strict=False)}
-        waiting: list[ResponseReasoningItem] = []
-        for item in items:
-            if isinstance(item, ResponseReasoningItem):
-                waiting.append(item)
-            elif (number := numbers_by_item.get(id(item))) is not None:
-                self._keep(number, waiting)
-                waiting = []
-        self._keep(turn, waiting)
+    def _think(self, turn: int, spoken: Sequence[StreamedMessage], items: Sequence[Any]) -> None:
+        """Add reasoning: as many items before each message as its stream announced, and the rest after the answer."""
+        thoughts = [item for item in items if isinstance(item, ResponseReasoningItem)]
+        for message in spoken:
+            self._announced[message.number] = message.thoughts
+            self._thought[message.number] = self._thoughts(message.number, thoughts[: message.thoughts])
+            thoughts = thoughts[message.thoughts :]
+        self._last_thought = {turn: self._thoughts(turn, thoughts, after=self._announced.get(turn, 0))}
 
-    def _keep(self, turn: int, items: Iterable[ResponseReasoningItem]) -> None:
-        thoughts = self._thought.setdefault(turn, [])
-        for item in items:
-            thoughts.append(_thought(item, f"{self.request.response_id}:{turn}:{len(thoughts) + 1}"))
+    def _thoughts(self, turn: int, items: Iterable[ResponseReasoningItem], *, after: int = 0) -> list[Item]:
+        return [_thought(item, self._thought_id(turn, nth)) for nth, item in enumerate(items, after + 1)]
+
+    def _thought_id(self, turn: int, nth: int) -> str:
+        return reasoning_item_id(self.request.response_id, turn, nth)
+
+    def _announced_thoughts(self, turn: int) -> list[Item]:
+        """Return the reasoning before a turn's message; an item that was announced and did not arrive is empty."""
+        thoughts = self._thought.get(turn, [])
+        missing = range(len(thoughts), self._announced.get(turn, 0))
+        return thoughts + [{"type": "reasoning", "id": self._thought_id(turn, n + 1), "summary": []} for n in missing]
 
     def _output(self, partial: set[Any], *, is_whole: bool) -> list[Item]:
         output: list[Item] = []
         turns = sorted({*self._texts_by_turn, *self._refused, *(call.turn for call in self.calls)})
         for turn in turns:
-            output += self._thought.get(turn, [])
+            output += self._announced_thoughts(turn)
             is_cut = turn in partial or (not is_whole and bool(self.cut) and turn == turns[-1])
             output += self._message(turn, "incomplete" if is_cut else "completed")
+            output += self._last_thought.get(turn, [])
         uses: Counter[str] = Counter()
         for call in self.calls:
             uses[call.call_id] += 1
@@ -242,8 +252,8 @@ def _size(items: Sequence[Item]) -> int:
     return len(json.dumps(items, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
-def _thought(item: ResponseReasoningItem, key: str) -> Item:
-    reasoning: Item = {"type": "reasoning", "id": f"rs_{hashlib.sha256(key.encode()).hexdigest()[:32]}"}
+def _thought(item: ResponseReasoningItem, id_: str) -> Item:
+    reasoning: Item = {"type": "reasoning", "id": id_}
     reasoning["summary"] = [{"type": "summary_text", "text": part.text} for part in item.summary]
     if item.content:
         reasoning["content"] = [{"type": "reasoning_text", "text": part.text} for part in item.content]

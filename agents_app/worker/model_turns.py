@@ -11,12 +11,12 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from agents import ItemHelpers, StreamEvent
 from django.conf import settings
-from openai.types.responses import ResponseOutputMessage
+from openai.types.responses import ResponseOutputMessage, ResponseReasoningItem
 from pydantic import BaseModel
 
 from agents_app.run_scope import RunnerLane
@@ -48,6 +48,7 @@ class StreamedMessage:
     phase: str = ""
     pieces: list[str] = field(default_factory=list)
     refusal: str = ""
+    thoughts: int = 0  # reasoning items of the answer since the message before it
 
     @property
     def text(self) -> str:
@@ -57,7 +58,9 @@ class StreamedMessage:
     @property
     def facts(self) -> dict[str, Any]:
         """The fields that its own events have in addition to the turn's."""
-        return {"turn": self.number} | ({"phase": self.phase} if self.phase else {})
+        fields: dict[str, Any] = {"turn": self.number}
+        fields |= {"phase": self.phase} if self.phase else {}
+        return fields | ({"thoughts": self.thoughts} if self.thoughts else {})
 
 
 @dataclass(slots=True)
@@ -74,6 +77,7 @@ class ModelAnswer:
     streamed: asyncio.Event = field(default_factory=asyncio.Event)
     size: int = 0  # bytes that streamed
     places: list[int] = field(default_factory=list)  # of `messages` in the answer
+    thoughts: int = 0  # reasoning items that streamed since the last message
 
     @property
     def parent_call(self) -> str | None:
@@ -129,7 +133,9 @@ class ModelTurns:
         if data.type == REFUSAL:
             self._message(turn, _place(data))
         elif data.type == "response.output_item.added":
-            turn.phases[_place(data)] = phase_of(getattr(data, "item", None))
+            item = getattr(data, "item", None)
+            turn.phases[_place(data)] = phase_of(item)
+            turn.thoughts += isinstance(item, ResponseReasoningItem)
         elif data.type in ENDS:
             waiting.popleft()
             turn.streamed.set()
@@ -155,16 +161,18 @@ class ModelTurns:
         if self._size > self._most.run:
             raise TurnTooLarge(_bounded_text("all answers of a run", self._most.run, "RUN"))
 
-    def spoken(self, turn: ModelAnswer, answered: Sequence[ResponseOutputMessage]) -> list[StreamedMessage]:
-        """Return the messages of an answer in order, each with the number under which it was streamed.
+    def spoken(self, turn: ModelAnswer, items: Sequence[Any]) -> list[StreamedMessage]:
+        """Return the messages of an answer in order, each with the number, and after as much reasoning, as it was
+        streamed.
 
         Streamed messages that the answer does not contain are returned as they were streamed.
         """
         messages: list[StreamedMessage] = []
-        for index, item in enumerate(answered):
-            message = turn.messages[index] if index < len(turn.messages) else self._new(turn, messages)
-            text, refusal = ItemHelpers.extract_text(item) or "", refusal_of(item)
-            messages.append(StreamedMessage(message.number, phase_of(item) or message.phase, [text], refusal))
+        for index, (item, thoughts) in enumerate(_said_in(items)):
+            is_streamed = index < len(turn.messages)
+            message = turn.messages[index] if is_streamed else self._new(turn, messages, thoughts)
+            text, phase = ItemHelpers.extract_text(item) or "", phase_of(item) or message.phase
+            messages.append(replace(message, phase=phase, pieces=[text], refusal=refusal_of(item)))
         messages += turn.messages[len(messages) :]
         turn.number = messages[-1].number if messages else turn.number
         return messages
@@ -189,18 +197,19 @@ class ModelTurns:
         if turn.places and turn.places[-1] == index:
             return turn.messages[-1]
         if index not in turn.places:
-            message = self._new(turn, turn.messages)
+            message = self._new(turn, turn.messages, turn.thoughts)
+            turn.thoughts = 0
             message.phase = turn.phases.get(index, "")
             turn.messages.append(message)
             turn.places.append(index)
         return turn.messages[turn.places.index(index)]
 
-    def _new(self, turn: ModelAnswer, before: Sequence[StreamedMessage]) -> StreamedMessage:
+    def _new(self, turn: ModelAnswer, before: Sequence[StreamedMessage], thoughts: int) -> StreamedMessage:
         """Create a further message: the first has the turn's own number."""
         if not before:
-            return StreamedMessage(turn.number)
+            return StreamedMessage(turn.number, thoughts=thoughts)
         self.last += 1
-        return StreamedMessage(self.last)
+        return StreamedMessage(self.last, thoughts=thoughts)
 
 
 def _place(data: Any) -> int:
@@ -218,10 +227,17 @@ def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def said_in(items: Sequence[Any]) -> list[ResponseOutputMessage]:
-    """Return the messages of an answer that contain a text or a refusal."""
-    messages = [item for item in items if isinstance(item, ResponseOutputMessage)]
-    return [message for message in messages if ItemHelpers.extract_text(message) or refusal_of(message)]
+def _said_in(items: Sequence[Any]) -> list[tuple[ResponseOutputMessage, int]]:
+    """Return the messages of an answer that contain a text or a refusal, each with how many reasoning items there are
+    since the one before."""
+    messages: list[tuple[ResponseOutputMessage, int]] = []
+    thoughts = 0
+    for item in items:
+        thoughts += isinstance(item, ResponseReasoningItem)
+        if isinstance(item, ResponseOutputMessage) and (ItemHelpers.extract_text(item) or refusal_of(item)):
+            messages.append((item, thoughts))
+            thoughts = 0
+    return messages
 
 
 def refusal_of(item: ResponseOutputMessage) -> str:

@@ -22,7 +22,7 @@ from agents_app.teams.served_team import ServedTeam
 from agents_app.tools import identity
 from agents_app.worker.call_ids import CallIdMap
 from agents_app.worker.event_writer import RunEventWriter
-from agents_app.worker.model_turns import ModelAnswer, ModelTurns, StreamedMessage, TurnTooLarge, said_in
+from agents_app.worker.model_turns import ModelAnswer, ModelTurns, StreamedMessage, TurnTooLarge
 from agents_app.worker.saved_state import Incompatible
 from agents_app.worker.unknown_calls import UnknownCalls
 from conversations.core.errors import Fenced, TooLarge
@@ -86,7 +86,7 @@ class RecordingHooks(RunHooks[Any]):
         for call in calls:
             self.calls.expect_call(turn.parent_call, call.call_id, call.arguments)
         repeated = self._unknown_calls.request(turn.lane, calls)
-        spoken = self.turns.spoken(turn, said_in(response.output))
+        spoken = self.turns.spoken(turn, response.output)
         is_last = turn.parent_call is None and all(_is_message(item) or _is_thought(item) for item in response.output)
         bodies = _outputs(turn, spoken, is_last=is_last)
         if turn.parent_call is None:

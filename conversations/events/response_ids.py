@@ -59,6 +59,11 @@ def message_item_id(response_id: str, turn: int) -> str:
     return f"msg_{_digest(f'{response_id}:{turn}')}"
 
 
+def reasoning_item_id(response_id: str, turn: int, nth: int) -> str:
+    """Return the id of a turn's `nth` reasoning item, from 1."""
+    return f"rs_{_digest(f'{response_id}:{turn}:{nth}')}"
+
+
 def call_item_id(response_id: str, call_id: str, nth: int) -> str:
     """Return the id of a function call that is the client's to answer; `nth` counts the uses of the call id."""
     return f"fc_{_digest(f'{response_id}:{call_id}:{nth}')}"

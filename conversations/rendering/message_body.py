@@ -15,7 +15,7 @@ _ROW = 90  # characters of one row, about
 
 ENVELOPE = frozenset(
     {"id", "event", "type", "conversation_id", "sender", "recipient", "role", "agent", "name", "metadata", "created_at"}
-    | {"imported", "run_id", "turn", "final", "usage", "index", "demo"}
+    | {"imported", "run_id", "turn", "final", "usage", "index", "demo", "thoughts"}
 )
 SPOKEN = ENVELOPE | {"content", "text"}  # of a row that shows what was said
 STEP = ENVELOPE | frozenset(
@@ -117,7 +117,7 @@ def _says_nothing(name: str, value: Any, body: Mapping[str, Any]) -> bool:
                 and len(value) <= MAX_ID
                 and body.get("sender") in (None, value, f"agent:{value}")
             )
-        case "turn" | "index" | "final" | "demo":
+        case "turn" | "index" | "final" | "demo" | "thoughts":
             return isinstance(value, int | float)
         case "usage":
             return usage_counts(value) is not None

@@ -30,6 +30,7 @@ def _undrawn():
         {"index": WORDS},
         {"final": WORDS},
         {"demo": WORDS},
+        {"thoughts": WORDS},
         {"usage": WORDS},
         {"usage": {"input_tokens": WORDS}},
         {"usage": {WORDS: 5}},
@@ -51,6 +52,10 @@ def test_a_field_that_no_row_shows_is_a_raw_field(more):
     body = {"sender": "user:Rosa", "recipient": "agent:Dialogue", "content": "hi"} | more
 
     assert WORDS in Seen(draw(stored(**body))).text
+
+
+def test_the_count_of_what_an_agent_thought_before_an_answer_is_no_raw_field():
+    assert "thoughts" not in Seen(draw(stored(kind="output", text="hi", thoughts=1))).text
 
 
 @pytest.mark.parametrize("kind", ["agent.handoff", "log", "run.started", "conversation.opened"])

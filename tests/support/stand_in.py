@@ -18,7 +18,14 @@ from typing import Any
 
 from conversations.core.errors import Fenced
 from conversations.events import commit_listeners, log
-from conversations.events.response_ids import PLAIN_MODEL, PLAIN_TEAM, call_item_id, message_item_id, words_of
+from conversations.events.response_ids import (
+    PLAIN_MODEL,
+    PLAIN_TEAM,
+    call_item_id,
+    message_item_id,
+    reasoning_item_id,
+    words_of,
+)
 from conversations.models import Agent, Event, Run
 from conversations.runs import claims
 from conversations.runs.claims import Claim, ServedAgents
@@ -64,13 +71,13 @@ class Answer:
         """Write events of the run together."""
         log.append([self.claim.event(payload) for payload in payloads])
 
-    def say(self, text: str, *, pieces: int = 0, final: bool = True, **more: Any) -> None:
+    def say(self, text: str, *, pieces: int = 0, final: bool = True, thoughts: int = 0, **more: Any) -> None:
         """Say a turn: tokens, then the output. `pieces=0` says every word by itself, -1 streams nothing."""
         self.turn += 1
-        parts = _cut(text, pieces)
+        parts, thought = _cut(text, pieces), {"thoughts": thoughts} if thoughts else {}
         for index, part in enumerate(parts):
-            self.store({"event": "token", "turn": self.turn, "text": part, "index": index})
-        self.store({"event": "output", "turn": self.turn, "text": text, "final": final, **more})
+            self.store({"event": "token", "turn": self.turn, "text": part, "index": index, **thought})
+        self.store({"event": "output", "turn": self.turn, "text": text, "final": final, **thought, **more})
         self.keep_message(text)
 
     def keep_message(self, text: str, status: str = "completed", kind: str = "output_text") -> None:
@@ -173,9 +180,10 @@ def _cancelled(answer: Answer) -> None:
 
 
 def _think(answer: Answer) -> None:
-    thought = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "It rained."}]}
-    answer.output.append(thought)
-    _echo(answer)
+    id_ = reasoning_item_id(answer.response, answer.turn + 1, 1)
+    summary = [{"type": "summary_text", "text": "It rained."}]
+    answer.output.append({"type": "reasoning", "id": id_, "summary": summary})
+    _echo(answer, thoughts=1)
 
 
 def _refuse(answer: Answer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from typing import Annotated
 
 import msgspec
 
@@ -21,6 +22,7 @@ class SpokenFields(msgspec.Struct, gc=False):
     is_partial: bool = False
     refusal: bool = False
     phase: str = ""
+    thoughts: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0  # each is an event of the stream
     origin: str | None = None
 
     @property

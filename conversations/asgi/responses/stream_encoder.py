@@ -71,6 +71,7 @@ class Encoder:
         self._writing: dict[int | None, OpenMessage] = {}  # those of them that a turn writes
         self._ended: tuple[OpenMessage, str, str] | None = None  # one to be closed, with its text and status
         self._closed: set[str] = set()
+        self._thoughts: dict[str, int] = {}  # indexes of reasoning items that were added, and are not done
         self._questions: list[Json] = []  # that were asked since it last went on
         self._is_waiting = False
         self._has_begun = False
@@ -113,6 +114,9 @@ class Encoder:
         for item in final["output"]:
             frames += self._rest(item)
         frames += self._close_ended()
+        for id_, index in self._thoughts.items():
+            frames.append(self._item("done", index, _thought(id_)))
+        self._thoughts = {}
         for message in list(self._open.values()):
             frames += self._close(message, "".join(message.sent), "incomplete")
         return [*frames, *self._last(final)]
@@ -160,8 +164,9 @@ class Encoder:
         id_ = response_ids.message_item_id(self._received.response, spoken.turn)
         if id_ in self._closed:
             return []
+        thoughts = self._announce(spoken)
         frames, message = self._begin(id_, spoken.turn, spoken.phase)
-        return frames + self._deltas(message, pieces)
+        return thoughts + frames + self._deltas(message, pieces)
 
     def _output(self, event: Stored) -> Frames:
         spoken = run_fields.spoken(event)
@@ -170,18 +175,29 @@ class Encoder:
         if spoken.parent_call is not None or id_ in self._closed or (message is None and not spoken.text):
             return []
         status = "incomplete" if spoken.is_partial else "completed"
+        frames = self._announce(spoken) if message is None else []
         if spoken.refusal and message is None:
             content = [{"type": "refusal", "refusal": spoken.text}]
-            return self._rest({"type": "message", "id": id_, "status": status, "role": "assistant", "content": content})
-        frames: Frames = []
+            item: Json = {"type": "message", "id": id_, "status": status, "role": "assistant", "content": content}
+            return frames + self._rest(item)
         if message is None:
-            frames, message = self._begin(id_, spoken.turn, spoken.phase)
+            begun, message = self._begin(id_, spoken.turn, spoken.phase)
+            frames += begun
         self._ended = message, spoken.text, status
         return frames + self._rest_of_text(message, spoken.text)
 
     def _close_ended(self) -> Frames:
         ended, self._ended = self._ended, None
         return self._close(*ended) if ended is not None and ended[0].id in self._open else []
+
+    def _announce(self, spoken: run_fields.SpokenFields) -> Frames:
+        """Add the reasoning items before a message; what they contain is known only at the end."""
+        frames: Frames = []
+        for nth in range(1, spoken.thoughts + 1):
+            id_ = response_ids.reasoning_item_id(self._received.response, spoken.turn, nth)
+            index = self._thoughts[id_] = self._next()
+            frames.append(self._item("added", index, _thought(id_)))
+        return frames
 
     def _begin(self, id_: str, turn: int | None = None, phase: str = "") -> tuple[Frames, OpenMessage]:
         """Open a message and its one part."""
@@ -250,6 +266,8 @@ class Encoder:
             frames, message = self._begin(id_, phase=str(item.get("phase") or ""))
             return frames + self._close(message, text, str(item.get("status")), item)
         self._closed.add(id_)
+        if (index := self._thoughts.pop(id_, None)) is not None:
+            return [self._item("done", index, item)]
         index = self._next()
         if kind == "function_call":
             return self._call(item, index)
@@ -303,6 +321,10 @@ class Encoder:
     def _next(self) -> int:
         index, self._index = self._index, self._index + 1
         return index
+
+
+def _thought(id_: str) -> Json:
+    return {"type": "reasoning", "id": id_, "summary": []}
 
 
 def _part(text: str) -> Json:

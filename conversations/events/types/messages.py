@@ -34,13 +34,15 @@ class ControlMessage(Envelope):
 )
 class StreamedToken(RunEvent):
     """A piece of an answer while it is written; `index` restarts each turn. Pieces up to `last_index` may be joined;
-    `lengths` then says how many characters each of them has, where a client of the responses API is told each."""
+    `lengths` then says how many characters each of them has, where a client of the responses API is told each.
+    `thoughts`: how many reasoning items of the answer come right before its message."""
 
     event: Literal["token"] = "token"
     text: str
     index: int
     last_index: int | None = None
     phase: str | None = None
+    thoughts: int | None = None
     lengths: list[int] | None = None
 
 
@@ -51,12 +53,13 @@ class StreamedToken(RunEvent):
 )  # fmt: skip
 class FinalOutput(RunEvent):
     """The final text of a turn; its tokens were the preview. `is_partial`: it was broken off; `refusal`: the model
-    would not answer."""
+    would not answer; `thoughts`: how many reasoning items of the answer come right before it."""
 
     event: Literal["output"] = "output"
     text: str
     final: bool = False
     phase: str | None = None
+    thoughts: int | None = None
     is_partial: bool = False
     refusal: bool = False
     usage: dict[str, Any] | None = None
