@@ -256,7 +256,7 @@ def test_axe_finds_nothing_with_the_menu_open(talk: Transcript, scheme: Literal[
 
 def shown_outline(page: Page) -> Locator:
     page.keyboard.press("h")
-    expect(page.locator("[data-outline]").first).to_be_visible()
+    expect(page.locator("transcript-outline [data-outline]").first).to_be_visible()
     return page.locator("transcript-outline")
 
 
