@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from conversations.core import principals
+from conversations.events import original_times
 from conversations.events.log import imported_times
 
 LIVE_FOR = 300  # seconds after its last event for which a conversation counts as live
@@ -37,5 +38,4 @@ def _newest(end: ConversationEnd) -> range:
 
 
 def _is_recent(end: ConversationEnd, times: dict[tuple[int, int], int | None]) -> bool:
-    first = (times.get((end.id, seq)) for seq in _newest(end))
-    return any(at is not None and end.last_at - at <= LIVE_FOR * 1_000_000 for at in first)
+    return any(original_times.is_followed(end.last_at, times.get((end.id, seq))) for seq in _newest(end))

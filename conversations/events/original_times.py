@@ -7,6 +7,14 @@ from typing import Any
 from conversations.core import principals
 from conversations.core.micros import read_micros
 
+FOLLOWED_WITHIN_US = 300_000_000  # from when an event happened until it is stored, in a session that is followed
+
+
+def is_followed(at: int, first: int | None) -> bool:
+    """Return whether an imported event was stored (µs UTC) while its session went on, by when it first happened; not so
+    if that is unknown."""
+    return first is not None and at - first <= FOLLOWED_WITHIN_US
+
 
 def of_imported(body: Mapping[str, Any]) -> int | None:
     """Return when an imported event first happened, µs UTC: as its record says, else its sender; None if neither."""

@@ -7,6 +7,10 @@ from django.db.models import Exists, OuterRef, Q
 from conversations.models.conversation import Conversation
 from conversations.models.run import Run
 
+DECISION_WORDS = {
+    "approve": "approved", "edit": "approved with edits", "reject": "rejected", "respond": "responded without running",
+}  # fmt: skip
+
 
 class ApprovalQuerySet(models.QuerySet["Approval"]):
     """Queries of pages."""

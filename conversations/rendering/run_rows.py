@@ -6,6 +6,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from conversations.core import hidden_characters, principals
+from conversations.models.approval import DECISION_WORDS
 from conversations.models.run import EXTERNAL
 from conversations.rendering import event_rows, lane_words, message_body, offered_tools, richtext, timestamps
 from conversations.rendering.event_rows import ParsedEvent, Repeat, view
@@ -58,9 +59,6 @@ _FIELDS = message_body.ENVELOPE | frozenset(
     }
 )
 _WAITS = {"approval": "paused for approval", "pause": "paused"}
-DECISIONS = {
-    "approve": "approved", "edit": "approved with edits", "reject": "rejected", "respond": "responded without running",
-}  # fmt: skip
 FAILURE_REASONS = {"hop_limit": "too many hops", "error": ""}
 
 
@@ -146,7 +144,7 @@ def run_resumed(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
 
 def after_decision(read: ParsedEvent) -> str:
     """Return the decision after which a run was resumed; empty for another event or cause."""
-    return DECISIONS.get(event_rows.line(read.body.get("reason")), "") if read.event.kind == "run.resumed" else ""
+    return DECISION_WORDS.get(event_rows.line(read.body.get("reason")), "") if read.event.kind == "run.resumed" else ""
 
 
 @view

@@ -13,6 +13,7 @@ from conversations.core import hidden_characters
 from conversations.core.errors import NotFound
 from conversations.events import epoch
 from conversations.models import Run
+from conversations.models.approval import DECISION_WORDS
 from conversations.rendering import diff_rows, richtext
 from conversations.rendering.diff_rows import Pieces
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
@@ -22,9 +23,6 @@ from dashboard.pages.require_permission import require_permission
 SHOWN = 6_000  # characters of one text
 RUNS = 30  # of a conversation, offered
 WORDS = {"said": "says", "call": "calls", "decision": "decided", "handoff": "hands off to", "end": "ended"}
-DECISIONS = {
-    "approve": "approved", "edit": "approved with edits", "reject": "rejected", "respond": "responded without running",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +115,8 @@ def _cell(move: ComparedStep | None, words: Pieces | None = None, outcome: Piece
     mark = mark_for(move.who) if move.who else None
     name = mark_for(move.name).name if move.kind in ("said", "handoff") and move.name else move.name
     word = WORDS[move.kind]
-    if move.kind == "decision" and move.name in DECISIONS:
-        word, name = DECISIONS[move.name], ""
+    if move.kind == "decision" and move.name in DECISION_WORDS:
+        word, name = DECISION_WORDS[move.name], ""
     return Cell(
         move.seq, move.kind, mark, word, richtext.inline(name[:400]),
         _whole(_text(move)) if words is None else words,

@@ -10,7 +10,6 @@ from conversations.events.projections.open_calls import NO_RESULT, FoldedCall, O
 from conversations.events.projections.participants import add_speaker
 from conversations.events.projections.row_changes import ConversationHead, EventFacts, RowChanges
 
-FOLLOWED_WITHIN_US = 300_000_000  # from when an imported event happened until it is stored, in a followed session
 BAD_STATUSES = {"error": "failed", "failed": "failed", "timeout": "timeout"}
 
 
@@ -73,14 +72,11 @@ def start_call(changes: RowChanges, head: ConversationHead, event: EventFacts) -
 def _status_at_start(event: EventFacts) -> str:
     """Return the status of a call that begins. One that was imported long after it is over, and has no result until one
     follows; one of a session that is followed while it happens is going on."""
-    if principals.is_imported(event.principal) and not _happened_now(event):
-        return NO_RESULT
+    if principals.is_imported(event.principal):
+        first = original_times.of_imported(fields_of(event.body))
+        if not original_times.is_followed(event.at, first):
+            return NO_RESULT
     return "called" if event.payload.status is None else "executing"
-
-
-def _happened_now(event: EventFacts) -> bool:
-    first = original_times.of_imported(fields_of(event.body))
-    return first is not None and event.at - first <= FOLLOWED_WITHIN_US
 
 
 def replay_requested(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:

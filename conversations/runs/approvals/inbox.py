@@ -20,6 +20,7 @@ from conversations.core.micros import to_datetime
 from conversations.events import log, recorded_arguments
 from conversations.events.log.records import Stored
 from conversations.models import Approval, ToolCall
+from conversations.models.approval import DECISION_WORDS
 from conversations.models.tool_call import NEWEST_FIRST
 from conversations.rendering import agent_colors, call_question, richtext, tool_call_block
 from conversations.rendering.participant_marks import ParticipantMark, mark_for_name
@@ -44,9 +45,6 @@ THEN = {"wait": "it keeps waiting", "reject": "the call is rejected", "notify": 
 MAX_ESCALATED = 200
 MAX_BYTES = 8 << 20  # of the requests of a page, or one request
 ALL_DECISIONS = frozenset({"approve", "edit", "reject", "respond"})
-VERDICTS = {
-    "approve": "approved", "edit": "approved with edits", "reject": "rejected", "respond": "responded without running",
-}  # fmt: skip
 OVER = {"cancelled": "withdrawn"}  # status → word
 GLYPHS = {**tool_call_block.STATES, "approved": "done", "executing": "running"}
 
@@ -152,7 +150,7 @@ class ApprovalCard:
 
     @property
     def _outcome(self) -> str:
-        words = VERDICTS.get(self.row.decision or "", OVER.get(self.row.status, self.row.status))
+        words = DECISION_WORDS.get(self.row.decision or "", OVER.get(self.row.status, self.row.status))
         by = (self.row.decided_by or "").removeprefix("user:")
         return f"{words} by {by}" if by and by != "system" else words
 

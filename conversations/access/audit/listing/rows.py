@@ -19,16 +19,11 @@ from conversations.core.json_values import as_text
 from conversations.core.micros import YEAR_10000, to_datetime
 from conversations.events import recorded_arguments
 from conversations.models import Approval
+from conversations.models.approval import DECISION_WORDS
 from conversations.rendering import agent_colors, diff_rows, richtext
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
 
 SHORT = 200  # characters of a reason or a target in a row; all of them are in its details
-DECISIONS = {
-    "approve": "approved",
-    "edit": "approved with edits",
-    "reject": "rejected",
-    "respond": "responded without running",
-}
 
 Json = dict[str, Any]
 
@@ -95,7 +90,7 @@ class AuditRow:
         match self.entry.verb:
             case "decide":
                 decision = str(known.get("decision") or "")
-                return richtext.inline(DECISIONS.get(decision, decision)[:SHORT])
+                return richtext.inline(DECISION_WORDS.get(decision, decision)[:SHORT])
             case "annotate" | "fork":
                 seq = known.get("about" if self.entry.verb == "annotate" else "forked_at")
                 return richtext.inline(f"event {seq}"[:SHORT] if seq else "")
