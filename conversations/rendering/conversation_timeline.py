@@ -37,13 +37,14 @@ class TimelineTotals(NamedTuple):
 
 
 class TimelineLayout(NamedTuple):
-    """All rows in order, their scale, and the first and last moment (µs UTC)."""
+    """All rows in order, their scale, and the first and last moment (µs UTC; event numbers without `is_timed`)."""
 
     rows: list[TimelineRow]
     scale: TimelineScale
     first: int
     last: int
     totals: TimelineTotals
+    is_timed: bool = True
 
     def row_of(self, seq: int) -> int:
         """Return the number of the row an event belongs to: the innermost row around it, else the row before."""
@@ -87,7 +88,7 @@ def layout(read: TimelineEvents, *, failures: bool = False, upto: int = 0) -> Ti
         newest = max(read.last_at, newest)
     last = max(upto, newest) if everything else first
     scale = scale_of(_busy(everything, newest), first, last)
-    return TimelineLayout(flat, scale, first, last, _totals(everything, first, last))
+    return TimelineLayout(flat, scale, first, last, _totals(everything, first, last), read.is_timed)
 
 
 def _message(event: Stored, body: Mapping[str, Any]) -> TimelineRow:

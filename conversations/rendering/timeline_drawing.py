@@ -51,7 +51,8 @@ def _drawn(plan: TimelineLayout, number: int, row: TimelineRow) -> DrawnRow:
     outer = _open_bar if is_open else _bar
     bars = [outer(kind, scale.at(row.start), scale.at(end))]
     bars += [_bar("model", scale.at(begin), scale.at(stop)) for begin, stop in row.turns]
-    is_tool = row.kind == "call"
+    is_tool, has_moment = row.kind == "call", is_open or row.kind == "message"
+    took = "" if has_moment else timestamps.duration((end - row.start) / 1000)
     return DrawnRow(
         number=number,
         kind=row.kind,
@@ -60,8 +61,8 @@ def _drawn(plan: TimelineLayout, number: int, row: TimelineRow) -> DrawnRow:
         name=hidden_characters.spelled_out(row.name)[:120] if is_tool else "",
         words=hidden_characters.spelled_out(row.words)[:160],
         state=row.state,
-        took="" if is_open or row.kind == "message" else timestamps.duration((end - row.start) / 1000),
-        since=timestamps.moment(row.start) if is_open or row.kind == "message" else None,
+        took=took if plan.is_timed else str(row.seq),
+        since=timestamps.moment(row.start) if has_moment and plan.is_timed else None,
         seq=row.seq,
         bars=bars,
     )

@@ -43,6 +43,7 @@ class TimelinePage(NamedTuple):
     waits_since: str
     folds: int
     marks: Marks
+    is_timed: bool
     width: int = WIDTH
 
 
@@ -62,9 +63,8 @@ def timeline_of(
     first, layout, marks = _layout(conversation.pk, conversation.key, head, version_of(conversation), failures, upto)
     total = len(layout.rows)
     picked = layout.row_of(event) if event and total else -1
-    if start is None:
-        start = picked - rows // 2 if picked >= 0 else total
-    start = max(0, min(start, total - rows))
+    around = picked - rows // 2 if picked >= 0 else total
+    start = max(0, min(around if start is None else start, total - rows))
     totals, duration = layout.totals, timestamps.elapsed if upto else timestamps.duration
     return TimelinePage(
         rows=timeline_drawing.drawn(layout, start, rows),
@@ -85,6 +85,7 @@ def timeline_of(
         waits_since=micros.to_datetime(layout.last - totals.waits // (totals.waiting or 1)).isoformat(),
         folds=len(layout.scale.folded),
         marks=marks,
+        is_timed=layout.is_timed,
     )
 
 

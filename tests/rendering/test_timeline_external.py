@@ -1,9 +1,11 @@
 """The timeline of external programs: a row for each run, at the times of its spans, with its calls within."""
 
 import json
+import re
 from datetime import UTC, datetime
 
 import pytest
+from django.contrib.auth.models import User
 
 from conversations.access.authentication import Caller
 from conversations.asgi import telemetry
@@ -15,6 +17,7 @@ from conversations.models import Conversation
 from conversations.rendering import conversation_timeline
 from conversations.rendering.timeline_rows import TimelineRow
 from conversations.telemetry import intake, otlp_protobuf
+from tests.support.cast import client_of
 from tests.support.otlp import NOW, span, traces
 from tests.telemetry.test_genai import weather
 
@@ -22,6 +25,7 @@ pytestmark = pytest.mark.django_db
 
 COLLECTOR = Caller(principals.token_principal("collector"), frozenset({"telemetry"}))
 PROGRAM = principals.token_principal("program")
+SAID = {"sender": "agent:Black", "recipient": "agent:White", "type": "message"}
 
 
 def rows(key: str = "c") -> list[TimelineRow]:
@@ -105,6 +109,26 @@ def test_an_imported_run_without_an_end_is_over() -> None:
     (run, _) = rows()
 
     assert (run.words, run.state, run.start, run.end) == ("imported run", "unknown", to_micros(at), to_micros(at))
+
+
+def test_a_record_without_times_is_drawn_in_the_order_of_its_events(team: dict[str, User]) -> None:
+    step = {"event": "tool_step", "agent": "White", "name": "make_move", "tool_call_id": "t"}
+    bodies = (SAID | {"content": "Your move."}, step | {"status": "start"}, step | {"status": "ok"})
+    tell(*bodies, SAID | {"content": "e4"}, by=principals.import_principal("file"))
+
+    drawn = [(row.kind, row.start, row.end) for row in rows()]
+    page = client_of(team["viewer"]).get("/conversations/c/?view=timeline").content.decode()
+
+    assert drawn == [("message", 1, 1), ("call", 2, 3), ("message", 4, 4)]
+    assert "In the order of the events: this record has no times." in page
+    assert re.findall(r'class="took">([^<]*)<', page) == ["Event", "1", "2", "4"]
+
+
+def test_a_record_with_a_time_is_drawn_along_time() -> None:
+    at = datetime(2025, 11, 20, tzinfo=UTC)
+    tell(SAID | {"content": "Your move.", "created_at": at.isoformat()}, by=principals.import_principal("file"))
+
+    assert rows()[0].start == to_micros(at)
 
 
 def test_a_call_of_another_agent_stays_by_itself() -> None:

@@ -75,7 +75,8 @@ class RunTimes(NamedTuple):
 
 
 class TimelineEvents(NamedTuple):
-    """What was read, from event `first` to `head`, which was stored at `last_at` (µs UTC)."""
+    """What was read, from event `first` to `head`, which was stored at `last_at` (µs UTC). Without `is_timed` it was
+    imported from a record without times, and the numbers of the events stand in place of the times."""
 
     first: int
     head: int
@@ -83,6 +84,7 @@ class TimelineEvents(NamedTuple):
     events: list[Stored]
     calls: list[CallTimes]
     runs: list[RunTimes]
+    is_timed: bool = True
 
 
 def read(conversation: int, key: str, head: int) -> TimelineEvents:
@@ -98,6 +100,10 @@ def read(conversation: int, key: str, head: int) -> TimelineEvents:
     pending = _pending_calls(conversation, head)
     rows = [_call_then(CallTimes(*row), head, pending) for row in calls.values_list(*CallTimes._fields)]
     times = _original_times(conversation, head, events, rows)
+    is_timed = bool(times) or not _is_imported(events)
+    if not is_timed:
+        times = {event.seq: event.seq for event in events} | {head: head}
+        rows = [_call_in_order(call) for call in rows]
     return TimelineEvents(
         first=first,
         head=head,
@@ -108,6 +114,7 @@ def read(conversation: int, key: str, head: int) -> TimelineEvents:
             _run_then(RunTimes(*row), end, head, statuses)
             for *row, end in runs.values_list(*RunTimes._fields, "ended_seq")
         ],
+        is_timed=is_timed,
     )
 
 
@@ -139,6 +146,15 @@ def _call_at_first(call: CallTimes, times: Mapping[int, int]) -> CallTimes:
     """Return a call with the times at which its events first happened."""
     finished = times.get(call.finished_seq or 0, call.finished_at)
     return call._replace(started_at=times.get(call.called_seq, call.started_at), finished_at=finished)
+
+
+def _is_imported(events: Sequence[Stored]) -> bool:
+    return bool(events) and all(principals.is_imported(event.principal) for event in events)
+
+
+def _call_in_order(call: CallTimes) -> CallTimes:
+    """Return a call with the numbers of its events in place of the times."""
+    return call._replace(started_at=call.called_seq, finished_at=call.finished_seq, duration_ms=None)
 
 
 def _pending_calls(conversation: int, head: int) -> set[str]:
