@@ -57,7 +57,7 @@ from conversations.events.log import commit_batch
 from conversations.evidence.checkpointer import Checkpointer
 from conversations.realtime.server_runtime import ServerRuntime
 from conversations.redaction.retention_job import RetentionJob
-from conversations.runs.approvals import external_approvals
+from conversations.runs.approvals import external_approvals, overdue_requests
 from conversations.search import Indexer
 from dashboard.cli import COLLECT
 from dashboard.demo import Demo
@@ -70,7 +70,7 @@ from dashboard.server.trusted_proxies import apply_forwarded_for
 logger = logging.getLogger(__name__)
 
 SWITCH_INTERVAL = 0.0001  # seconds: the loop and the writer get their turn beside busy threads
-ABANDONED_EVERY = 5.0  # seconds between looks for approval requests whose asker is gone
+REQUESTS_EVERY = 5.0  # seconds between looks for approval requests that are over
 REFUSALS_EVERY = 20.0  # seconds between looks at what was counted
 ALWAYS = ("/healthz", "/readyz")  # answered before the start is over, too
 TEAMS, LOADING = "teams", "loading its agents"  # a part that is not ready until they are imported
@@ -220,7 +220,7 @@ class Application:
         if self.url:
             self.local_token.open(self.url)
         self._keep(run_forever(_write_refusals, what="counting refusals"), "refusals")
-        self._keep(run_forever(_withdraw_abandoned, what="withdrawing approval requests"), "approval requests")
+        self._keep(run_forever(_end_requests, what="ending approval requests"), "approval requests")
         self._has_started = True
         gc.set_threshold(*COLLECT)
         if self.url:
@@ -335,9 +335,12 @@ async def _write_refusals() -> None:
     await asyncio.to_thread(refusal_counter.flush)
 
 
-async def _withdraw_abandoned() -> None:
+async def _end_requests() -> None:
+    """End approval requests whose client is gone or whose deadline has passed. Workers do the latter, too, but external
+    agents are watched without any."""
     await asyncio.to_thread(external_approvals.withdraw_abandoned)
-    await asyncio.sleep(ABANDONED_EVERY)
+    await asyncio.to_thread(overdue_requests.expire_due)
+    await asyncio.sleep(REQUESTS_EVERY)
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:

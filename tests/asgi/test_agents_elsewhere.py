@@ -10,6 +10,7 @@ from tests.support.live import Server, on_postgresql, until
 from tests.support.services import PostgresServer, running
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
+ENDS_BY_REJECTION = {"SWITCHBOARD_APPROVAL_S": "600", "SWITCHBOARD_APPROVAL_EXPIRY": "reject"}
 START = 120.0  # seconds a process may take to import the agents' SDK on a machine that does other things, too
 
 
@@ -17,7 +18,7 @@ START = 120.0  # seconds a process may take to import the agents' SDK on a machi
 def node(tmp_path):
     """A web node; nobody runs agents yet."""
     with running(PostgresServer()) as cluster:
-        node = Server(tmp_path / "data", "--web-only", **on_postgresql(cluster.create("elsewhere")))
+        node = Server(tmp_path / "data", "--web-only", **ENDS_BY_REJECTION, **on_postgresql(cluster.create("elsewhere")))
         node.command("migrate")
         yield node.start()
         node.kill()
@@ -90,3 +91,20 @@ def test_what_is_said_while_the_worker_is_away_or_starts_is_answered_when_it_is_
         assert say(node, token, "starting") == 201
         until(lambda: outputs(node, "away") and outputs(node, "starting"), within=START, what="both to be answered")
         until(lambda: respond(node, token)[0] == 200, within=START, what="a response")
+
+
+def test_request_whose_time_is_up_is_rejected_though_nobody_runs_agents(node):
+    token = node.token()
+    call = {"conversation_id": "late", "agent": "Coder", "name": "wipe", "tool_call_id": "c1", "args_raw": "{}"}
+
+    def ask():
+        _, answer = node.request("POST", "/api/v1/approvals/requests?wait_s=0", json.dumps(call).encode(), token)
+        return answer
+
+    assert ask()["status"] == "pending"
+    with node.database() as database:
+        database.execute("UPDATE conversations_approval SET deadline=1")
+
+    until(lambda: ask()["status"] == "decided", what="the deadline to be noticed")
+
+    assert (ask()["decision"], ask()["message"]) == ("reject", "Nobody decided in time.")

@@ -1,5 +1,5 @@
-"""Handle approval requests whose deadline has passed: escalate or end them, once. Called periodically by workers
-(§3.1).
+"""Handle approval requests whose deadline has passed: escalate or end them, once. Called periodically by
+servers and workers (§3.1).
 
 A request contains its deadline and what happens then (`request_terms`): `wait` records that it still waits, `notify`
 notifies a role, `reject` ends the request, and the run continues without the call. For a request that contains neither,
