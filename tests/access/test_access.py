@@ -122,6 +122,7 @@ def test_people_get_in_where_their_role_says(people, monkeypatch):
     assert wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.any_database
 @pytest.mark.parametrize("how", ["without a token", "from another site", "from a neighbour"])
 def test_a_change_from_elsewhere_is_refused(how, db):
@@ -193,6 +194,7 @@ def test_tokens_get_in_where_their_role_says(bearers):
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_a_door_takes_no_cookie_and_nobody(door_server):
     wrong = []
     for address, method in DOOR_CELLS:

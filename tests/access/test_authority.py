@@ -77,6 +77,7 @@ STATEFUL = [
 ]
 
 
+@pytest.mark.slow
 def test_a_tool_publishes_nothing_that_changes_state():
     ask_in("x")
     before = list(Approval.objects.values()), list(Run.objects.filter(id="run-x").values())

@@ -40,6 +40,7 @@ def test_an_answer_comes_in_several_pieces_that_make_it_whole() -> None:
     assert events[-1].response.usage.total_tokens > 0
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.text(max_size=400))
 def test_pieces_are_the_text_whatever_it_is(text: str) -> None:

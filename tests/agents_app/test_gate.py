@@ -248,6 +248,7 @@ def test_arguments_that_are_no_object_wait_where_the_policy_asks(ledger, tools):
 # A rule binds running runs
 
 
+@pytest.mark.slow
 def test_a_rule_that_another_process_sets_binds_the_next_call_within_a_second(ledger):
     made, entered, ruled = [], [], []
 

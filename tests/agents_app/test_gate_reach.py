@@ -60,6 +60,7 @@ def test_a_rule_binds_agents_inside_a_call(ledger, tools, by):
     assert statuses() == {"dig": "done", "pay": "blocked"}
 
 
+@pytest.mark.slow
 def test_a_rule_asks_before_a_call_inside_an_agent_tool(ledger, tools):
     inner = Agent(name="Inner", tools=[tools("pay")], model=ScriptedModel([[call("pay", call_id="in-1")], SO]))
     rules(PolicyRule("Inner", "", "ask"))

@@ -35,6 +35,7 @@ def ask(size):
     return [function_call("file", {"text": "street " * (size // 7)}, call_id="c1")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_a_call_runs_with_all_of_its_arguments(size):
     desk = Desk(waits=False)

@@ -113,6 +113,7 @@ def test_a_recorded_call_that_is_denied_with_a_message_is_not_made(people):
     assert "Do not search the web for this." in result
 
 
+@pytest.mark.slow
 def test_several_recorded_calls_at_once_each_get_their_own_decision(people):
     flow = asking("mcp_tools", "custom_tools", "builtin_tools")
     session = Session(flow)

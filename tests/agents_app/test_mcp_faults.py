@@ -311,6 +311,7 @@ def test_lines_on_standard_output_that_are_no_messages_are_told_once(tmp_path, c
     assert record.exc_info is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "other",
     [Faulty("prod"), Faulty("desk", tools=[listed("amp")], prefix="st")],

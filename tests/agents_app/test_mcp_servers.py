@@ -111,6 +111,7 @@ def row():
 # What its tools are here
 
 
+@pytest.mark.slow
 def test_a_tool_is_called_by_its_name_on_the_server_whatever_the_prefix(desk):
     team = team_of(
         [call("city_stamp", {"words": "A7"})], SO, servers=[desk.spec(prefix="city_", block=["shred", "slow"])]
@@ -182,6 +183,7 @@ def test_the_policy_and_the_team_decide_about_its_calls(desk):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_odd_arguments_and_errors_of_the_server_are_told_and_the_run_goes_on(desk):
     calls = [call("shred", call_id="c1"), call("stamp", "[1]", call_id="c2"), call("fail", call_id="c3")]
     calls += [call("stamp", "", call_id="c4")]
@@ -355,6 +357,7 @@ def test_a_call_over_stdio_ends_with_its_server(tmp_path):
     assert (run.status, ToolCall.objects.get().status) == ("done", "failed")
 
 
+@pytest.mark.slow
 def test_without_its_server_a_team_is_served_and_the_pages_say_what_is_missing():
     secret = McpServer("desk", url=f"http://ada:hunter2@127.0.0.1:{free_port()}/mcp?key=hunter3")
     missing = McpServer("local", command=["/nowhere/at-all"])

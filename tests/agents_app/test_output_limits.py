@@ -51,6 +51,7 @@ def thought(text):
     return Answer("".join(f"data: {json.dumps(line)}\n\n" for line in lines).encode())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "answer",
     [
@@ -82,6 +83,7 @@ def test_what_came_before_is_kept():
     assert MOST - 8 <= len("".join(tokens)) <= MOST
 
 
+@pytest.mark.slow
 def test_all_answers_of_a_run_are_bounded_together():
     run, requests = ran(lambda n, request: streamed([call("look", {"street": "a" * 3000, "n": n}, f"c{n}")]))
 

@@ -156,6 +156,7 @@ def decided(decision, which):
     decide.decide(User.objects.get(username="april"), approval.id, decision)
 
 
+@pytest.mark.slow
 def test_another_tool_under_the_id_of_a_rejected_call_is_asked_about():
     answers = [streamed([call("lock", {}, "c1")]), streamed([call("unlock", {}, "c1")]), DONE]
     team, ran = door_team()
@@ -171,6 +172,7 @@ def test_another_tool_under_the_id_of_a_rejected_call_is_asked_about():
     assert list(rows) == [("lock", "c1", 1, "rejected"), ("unlock", "c1", 2, "done")]
 
 
+@pytest.mark.slow
 def test_another_tool_under_the_id_of_a_call_of_an_earlier_attempt_is_called():
     answers = [[call("ring", {}, "c1")], [call("lock", {}, "c2")], [call("knock", {}, "c1")]]
     answers = [streamed(calls) for calls in answers] + [DONE]

@@ -174,6 +174,7 @@ def test_arguments_that_everything_holds_stay_as_they_are(value, is_ascii):
     assert harmless(sent) == sent
 
 
+@pytest.mark.slow
 @given(st.text(st.sampled_from('\\u"d8cfb0[{]} '), max_size=40))
 def test_what_is_harmless_can_be_encoded_and_stays_so(sent):
     text = harmless(sent)

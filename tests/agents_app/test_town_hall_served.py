@@ -42,6 +42,7 @@ async def report(config: ModelConfig) -> tuple[list[str], str, TownHallContext, 
     return calls, str(result.final_output), context, result.context_wrapper.usage.input_tokens
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("api", ["chat", "responses"])
 def test_a_report_goes_its_whole_way(server: str, api: str) -> None:
     calls, answer, context, tokens = asyncio.run(report(ModelConfig(base_url=server, model=f"{api}:rules")))

@@ -325,6 +325,7 @@ def test_a_person_stops_a_run_and_what_was_executing_is_unknown(team_of_people):
     assert worker.facts()["running"] == 0
 
 
+@pytest.mark.slow
 def test_a_call_that_ends_in_time_after_a_stop_is_told_and_the_run_is_cancelled(team_of_people):
     steps = [function_call("slow", {"name": "x", "seconds": 1.2}, call_id="c1")], [assistant_message("never")]
     with working(team(*steps, tools=[slow])):

@@ -68,6 +68,7 @@ def test_a_gated_call_waits_while_its_sibling_is_done_and_the_worker_is_free():
     assert (office.looked, office.filed) == ([1], [])
 
 
+@pytest.mark.slow
 def test_an_approved_call_is_done_once_by_another_worker(people):
     office = Office()
     approval = waiting_approval(office)
@@ -82,6 +83,7 @@ def test_an_approved_call_is_done_once_by_another_worker(people):
     assert ToolCall.objects.get(call_id="c2").id == event_bodies("approval.requested")[0]["tool_call"]
 
 
+@pytest.mark.slow
 def test_a_run_took_as_long_as_from_its_start_to_its_end_with_its_waits(people):
     office = Office()
     approval = waiting_approval(office)
@@ -95,6 +97,7 @@ def test_a_run_took_as_long_as_from_its_start_to_its_end_with_its_waits(people):
     assert 60_000 < done["duration_ms"] <= (ended - started) / 1000
 
 
+@pytest.mark.slow
 def test_a_rejected_call_is_never_done_and_the_model_hears_why(people):
     office = Office()
     approval = waiting_approval(office)
@@ -140,6 +143,7 @@ def test_a_kept_state_that_was_changed_is_not_used(people, column):
     assert (run.status, office.filed) == ("incompatible", [])
 
 
+@pytest.mark.slow
 def test_a_call_inside_an_agent_tool_waits_and_goes_on_under_the_call_that_caused_it(people):
     filed = []
 

@@ -106,6 +106,7 @@ def why(n=1):
     return event_bodies("approval.requested")[n - 1]["why"]
 
 
+@pytest.mark.slow
 def test_it_asks_before_its_next_step_and_goes_on_with_as_much_again(people):
     budget(200)
     with working(clerks(spender(calls=4), work)):
@@ -127,6 +128,7 @@ def test_it_asks_before_its_next_step_and_goes_on_with_as_much_again(people):
         decide.decide(people["admin"], first.id, "approve")
 
 
+@pytest.mark.slow
 def test_the_agent_that_has_spent_it_asks_and_not_the_one_that_handed_over(people):
     budget(100, scope="agent", agent="Desk")
     desk = Agent(name="Desk", model=spender(calls=2), tools=[work])
@@ -197,6 +199,7 @@ def test_calls_and_minutes_are_measured_too(people, measure, amount, words):
     assert ToolCall.objects.filter(origin="budget").get().status == "waiting"
 
 
+@pytest.mark.slow
 def test_call_that_was_rejected_spends_nothing(people):
     budget(2, "calls")
     set_policy(people["admin"], PolicyRule("", "work", "ask"))
@@ -269,6 +272,7 @@ def test_what_programs_report_of_an_agent_of_the_same_name_does_not_count_for_it
     assert not event_bodies("approval.requested")
 
 
+@pytest.mark.slow
 def test_an_agent_that_has_spent_its_day_is_asked_about_before_it_acts_after_a_handoff(people):
     budget(100, scope="agent", agent="Desk")
     desk = Agent(name="Desk", model=Spender([[assistant_message("Done.")]] * 2))
@@ -287,6 +291,7 @@ def test_an_agent_that_has_spent_its_day_is_asked_about_before_it_acts_after_a_h
     assert [event["text"] for event in event_bodies("output", "b")] == ["Done."]
 
 
+@pytest.mark.slow
 def test_an_agent_inside_a_call_is_asked_about_when_the_call_has_ended(people):
     budget(150, scope="agent", agent="Inner")
     inner = Agent(name="Inner", model=Spender([[assistant_message("In.")]] * 3))
@@ -307,6 +312,7 @@ def test_an_agent_inside_a_call_is_asked_about_when_the_call_has_ended(people):
     assert ToolCall.objects.filter(name="ask", status="done").count() == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decision", ["approve", "reject"])
 def test_its_question_is_no_call_that_a_forks_agents_remember(people, decision):
     budget(200)

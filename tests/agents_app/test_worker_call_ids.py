@@ -121,6 +121,7 @@ def ask_twice(gate, second=INNER[1]):
     return list(Approval.objects.order_by("asked_seq"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["approve", "reject"])
 def test_two_questions_under_one_id_get_each_its_own_decision(first):
     gate, april = Gate(), person("april", "approver")
@@ -145,6 +146,7 @@ def test_two_questions_under_one_id_get_each_its_own_decision(first):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answered", ["A", "B"])
 def test_questions_inside_two_calls_of_one_id_get_each_its_own_decision(answered):
     """The ids are those that the SDK gets (`unique_call_ids`); the record has one for both."""
@@ -172,6 +174,7 @@ def test_questions_inside_two_calls_of_one_id_get_each_its_own_decision(answered
     assert inside == {known: "known", filed: f"filed {other}"}
 
 
+@pytest.mark.slow
 def test_equal_questions_of_two_calls_are_asked_and_done_each_once():
     gate, april = Gate(), person("april", "approver")
     questions = ask_twice(gate, second=INNER[0])
@@ -202,6 +205,7 @@ def test_a_call_that_an_earlier_attempt_entered_keeps_its_id(status):
     assert calls.begin(OWN_LANE, "c1", "other", ["digest"]) != "first"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [400, 401, 5_000])
 def test_a_call_with_a_long_id_is_made_once_a_person_has_approved_it(length):
     ran = []

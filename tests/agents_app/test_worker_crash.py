@@ -87,6 +87,7 @@ def test_a_kill_around_a_tool_call_has_no_effect_twice_and_every_doubt_is_told(s
 STEERING = {"type": "message", "conversation_id": "c", "sender": "R", "recipient": "agent:Clerk", "content": "be quick"}
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("point", ["after-delivery", pytest.param("after-step", marks=pytest.mark.faults)])

@@ -154,6 +154,7 @@ class Work:
         self.tool = work
 
 
+@pytest.mark.slow
 def test_a_run_that_was_suspended_goes_on_with_what_was_said_meanwhile(by):
     """Suspended twice: what it heard the first time stays in its place."""
     work = Work()
@@ -220,6 +221,7 @@ def test_words_to_another_agent_and_agents_own_words_are_heard_once(by):
     assert model.given[1] == ["user: hello", "assistant: First.", "user: Look at the bridge.", "user: What is next?"]
 
 
+@pytest.mark.slow
 def test_who_said_what_a_waiting_run_is_given_does_not_decide_its_next_call(by, settings):
     settings.CONFIG = settings.CONFIG.model_copy(update={"four_eyes": True})
     ada, april = people("admin"), people("approver")

@@ -131,6 +131,7 @@ def test_a_run_that_ends_before_another_step_leaves_it_as_the_next_message(by, w
     assert "run.delivered" not in event_kinds()
 
 
+@pytest.mark.slow
 def test_it_waits_through_an_approval_and_stays_in_its_place_through_the_next():
     people = cast()
     by, ada = people["operator"], people["approver"]
@@ -161,6 +162,7 @@ def test_it_waits_through_an_approval_and_stays_in_its_place_through_the_next():
     assert event_kinds().count("run.delivered") == 1
 
 
+@pytest.mark.slow
 def test_who_sent_it_does_not_decide_about_the_calls_that_come_of_it(settings):
     settings.CONFIG = settings.CONFIG.model_copy(update={"four_eyes": True})
     people = cast()

@@ -89,6 +89,7 @@ def test_pages_are_served_while_agents_are_loaded(server, tmp_path):
     until(lambda: "Switchboard is running" in server.output(), what="the address")
 
 
+@pytest.mark.slow
 def test_what_is_for_agents_waits_until_they_are_loaded(server, tmp_path):
     """No request finds them unknown, and no message is stored without its run."""
     token = server.token()
@@ -129,6 +130,7 @@ def test_a_worker_of_its_own_serves_until_it_is_told_to_stop(server):
     assert server.output().strip() == "Running agents of Town Hall. Stop with Ctrl+C or SIGTERM."
 
 
+@pytest.mark.slow
 def test_a_worker_that_has_ended_spends_no_time_on_its_memory(server, tmp_path):
     server.is_newcomer = True  # with an interpreter of its own, to its end
     server.environment |= {"SWITCHBOARD_TEAMS": "tests.teams.remains", "REMAINS": str(tmp_path / "remains")}

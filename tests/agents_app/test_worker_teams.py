@@ -46,6 +46,7 @@ def look_past(run):
         until(lambda: Run.objects.get(id=run).status == "queued", within=1, what="the run to be left in the queue")
 
 
+@pytest.mark.slow
 def test_a_replay_waits_for_a_worker_of_its_own_team(people, desk):
     old = desk.recorded("look")["look"]
     keep_available("test")

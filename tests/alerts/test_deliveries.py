@@ -80,6 +80,7 @@ def test_an_outcome_that_is_written_again_counts_once():
     assert (delivery.status, delivery.tries_left) == ("waiting", MAX_TRIES - 1)
 
 
+@pytest.mark.slow
 def test_pauses_double_up_to_an_hour_and_the_last_failure_makes_a_dead_letter():
     (delivery,) = queue()
     now, pauses = START, []

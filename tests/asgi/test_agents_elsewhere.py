@@ -18,7 +18,9 @@ START = 120.0  # seconds a process may take to import the agents' SDK on a machi
 def node(tmp_path):
     """A web node; nobody runs agents yet."""
     with running(PostgresServer()) as cluster:
-        node = Server(tmp_path / "data", "--web-only", **ENDS_BY_REJECTION, **on_postgresql(cluster.create("elsewhere")))
+        node = Server(
+            tmp_path / "data", "--web-only", **ENDS_BY_REJECTION, **on_postgresql(cluster.create("elsewhere"))
+        )
         node.command("migrate")
         yield node.start()
         node.kill()

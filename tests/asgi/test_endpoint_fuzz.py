@@ -314,6 +314,7 @@ ROOM = 16 << 20
 LARGE = 64 << 20
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="memory is read from /proc")
 @pytest.mark.parametrize("form", ["told", "in chunks", "a frame"])
 def test_64_mib_are_refused_with_little_memory(door_server: Server, callers: dict[str, Caller], form: str) -> None:

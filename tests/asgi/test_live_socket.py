@@ -86,6 +86,7 @@ def test_events_reach_a_subscriber_in_order_and_once(server):
     assert seen == [(i + 1, i) for i in range(20)]
 
 
+@pytest.mark.slow
 def test_resume_after_a_seq_sends_what_came_after_it(server):
     for i in range(5):
         server.publish(server.secret, "stream:resume", {"event": "log", "n": i})

@@ -59,6 +59,7 @@ def ready(server):
     return status, json.loads(text)
 
 
+@pytest.mark.slow
 def test_each_part_is_told(server):
     until(lambda: not ready(server)[1]["degraded"], what="the layer to be heard and the agents to be there")
 

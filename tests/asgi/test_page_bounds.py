@@ -70,6 +70,7 @@ def test_large_messages_make_a_page_shorter_and_all_of_them_are_reached(browser)
     assert drawn == list(range(1, COUNT + 1))
 
 
+@pytest.mark.slow
 def test_a_turn_of_many_mib_shows_its_newest_part_and_says_what_it_leaves_out(browser):
     for n in range(COUNT):
         store(token(f"part {n} " + "x" * LARGE), by=ROBOT)
@@ -85,6 +86,7 @@ def test_a_turn_of_many_mib_shows_its_newest_part_and_says_what_it_leaves_out(br
     assert items[0]["seq"] == 1
 
 
+@pytest.mark.slow
 def test_the_lanes_of_such_a_turn_are_bounded_too(browser):
     for n in range(COUNT):
         store(token(f"part {n} " + "x" * LARGE), by=ROBOT)

@@ -37,6 +37,7 @@ def seqs(events):
     return [event.seq for event in events]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", [log.read_after, log.read_told])
 def test_a_read_forwards_fetches_a_few_mib_at_a_time_and_comes_to_the_end(read):
     fill("a")
@@ -53,6 +54,7 @@ def test_a_read_forwards_fetches_a_few_mib_at_a_time_and_comes_to_the_end(read):
     assert needed.mib < FEW_MIB
 
 
+@pytest.mark.slow
 def test_a_read_backwards_fetches_a_few_mib_at_a_time():
     fill("a")
 
@@ -63,6 +65,7 @@ def test_a_read_backwards_fetches_a_few_mib_at_a_time():
     assert needed.mib < FEW_MIB
 
 
+@pytest.mark.slow
 def test_what_came_to_many_conversations_is_read_a_few_mib_at_a_time():
     keys = ["a", "b"]
     for key in keys:
@@ -76,6 +79,7 @@ def test_what_came_to_many_conversations_is_read_a_few_mib_at_a_time():
     assert needed.mib < FEW_MIB
 
 
+@pytest.mark.slow
 def test_a_chain_is_checked_a_few_mib_at_a_time():
     fill("a")
 

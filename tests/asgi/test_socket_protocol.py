@@ -163,6 +163,7 @@ LIMITS = settings(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("machine", [Following, FollowingHtml])
 def test_view_equals_history_on_a_bad_line(machine):
     run_state_machine_as_test(machine, settings=LIMITS)

@@ -50,6 +50,7 @@ def test_the_secret_and_the_keys_go_along_to_a_directory(filled, place):
     assert "leaves are intact" in other.command("verify")
 
 
+@pytest.mark.slow
 def test_another_secret_at_the_target_is_not_replaced_and_nothing_is_copied(filled, place):
     server, other = filled(place("sqlite")), place("sqlite")
     other.data_dir.mkdir(exist_ok=True)

@@ -61,6 +61,7 @@ def rule_of(kind: str, name: str) -> str:
     return f"from tests.support.alerting import *; rule({kind!r}, name={name!r}, url={HOOK!r})"
 
 
+@pytest.mark.slow
 def test_a_rule_is_added_tested_and_a_failure_is_sent_and_shown_live(
     alerts: Page, served: Server, receiver: Receiver
 ) -> None:

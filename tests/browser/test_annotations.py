@@ -38,6 +38,7 @@ def notes(page: Page, seq: int) -> Locator:
     return page.locator(f".transcript #e{seq} ul.notes[data-key] .note")
 
 
+@pytest.mark.slow
 def test_a_thumb_and_a_note_by_keyboard_are_seen_live_by_another(
     served: Server, window: Page, second_window: Page
 ) -> None:

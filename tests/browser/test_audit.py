@@ -43,6 +43,7 @@ def rows(page: Page) -> Any:
     return page.locator(".audit-table [data-key]")
 
 
+@pytest.mark.slow
 def test_the_details_of_entries_with_long_texts_are_in_sight_at_1280_px(page: Page, entered: Server) -> None:
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto("/audit/")

@@ -159,6 +159,7 @@ def test_what_failed_is_run_again_from_the_transcript(served: Server, window: Pa
     work(served, f"from tests.support import held_run\n{finish}")
 
 
+@pytest.mark.slow
 def test_the_list_and_the_navigation_tell_live_what_waits(served: Server, window: Page) -> None:
     window.goto("/")
     before = int(window.locator("[data-waiting] > span").last.inner_text() or 0)

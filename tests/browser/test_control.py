@@ -67,6 +67,7 @@ def test_one_takes_over_and_the_other_sees_it_live_and_hands_back(owner: Page, o
     expect(otto.locator(".event", has_text="he has gone home")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_keys_pause_and_resume_and_who_comes_second_is_told(owner: Page, otto: Page) -> None:
     owner.goto("/conversations/park/")
     otto.route(STANDING, lambda route: route.abort())  # a stale tab

@@ -66,6 +66,7 @@ COVERED = """(button) => {
 }"""
 
 
+@pytest.mark.slow
 def test_a_low_window_shows_the_buttons_of_a_request_whole(window: Page, asking: str) -> None:
     window.set_viewport_size(ViewportSize(width=720, height=450))
     opened(window, asking)

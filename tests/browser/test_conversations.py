@@ -60,6 +60,7 @@ def fleet(page: Page, server: Server, token: str) -> Fleet:
     return fleet.open()
 
 
+@pytest.mark.slow
 def test_a_row_that_changes_goes_to_the_top_with_its_words_and_count(fleet: Fleet) -> None:
     before = int(fleet.unread("oak park"))
 

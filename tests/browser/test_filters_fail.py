@@ -73,6 +73,7 @@ def test_a_filter_that_fails_says_so_and_is_tried_again_by_keyboard(window: Page
     assert rows(window) < before
 
 
+@pytest.mark.slow
 def test_a_filter_that_fails_again_keeps_saying_so_until_another_is_applied(window: Page) -> None:
     window.goto("/calls/")
     expect(window.locator("live-state[data-state=live]")).to_be_visible()
@@ -106,6 +107,7 @@ def test_counts_beside_the_filters_that_are_from_before_are_told(window: Page, a
     expect(strip).to_be_hidden()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "text"),
     [

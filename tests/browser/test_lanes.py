@@ -167,6 +167,7 @@ def test_an_output_and_the_message_that_says_the_same_are_one_row(lanes: Transcr
     expect(lanes.row(5)).to_have_attribute("aria-current", "true")
 
 
+@pytest.mark.slow
 def test_bars_show_who_holds_a_run_live_and_after_a_reload(server: Server, page: Page) -> None:
     work(server, "from tests.support import large_talks; large_talks.write('bars', events=10)")
     page.goto(f"/conversations/bars/{VIEW}")

@@ -156,6 +156,7 @@ def test_enter_rejects_from_the_reason_and_decides_from_no_other_field(served: S
     expect(window.locator(".verdict")).to_contain_text("Already filed")
 
 
+@pytest.mark.slow
 def test_the_tools_identity_is_folded_below_its_card(served: Server, window: Page) -> None:
     work(served, "t.ask(o, 'layers', client_id='1', approval_id='layers', origin='mcp', mcp_server='city-desk')")
     open_list(window, "/approvals/")

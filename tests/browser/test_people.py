@@ -73,6 +73,7 @@ def test_roles_are_saved_and_shown(page: Page) -> None:
     expect(row.get_by_label("admin")).not_to_be_checked()
 
 
+@pytest.mark.slow
 def test_a_link_from_another_site_waits_for_a_click(page: Page, stranger: BrowserContext) -> None:
     mail = f"<a href='{add(page, 'vera')}'>Sign in</a>"
     reader = stranger.new_page()

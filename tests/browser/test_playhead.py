@@ -80,6 +80,7 @@ def test_it_plays_to_the_end_and_stops(page: Page, key: str) -> None:
     until(lambda: last_row(page) >= 199, what="the last event")  # the end of a run is drawn as 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("view", "drawn"),
     variants(

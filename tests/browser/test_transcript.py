@@ -18,6 +18,7 @@ def transcript(page: Page, server: Server, token: str) -> Transcript:
     return Transcript(page, server, token, f"th-{next(_number)}")
 
 
+@pytest.mark.slow
 def test_tokens_grow_in_one_block_and_the_output_takes_its_place(transcript: Transcript) -> None:
     transcript.say("Please write.")
     transcript.open()

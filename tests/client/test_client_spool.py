@@ -220,6 +220,7 @@ def test_a_file_that_a_full_disk_cannot_copy_serves_on(
     assert (spool.messages, (tmp_path / "0.jsonl").stat().st_size) == (0, 0)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.integers(0, 12).map(lambda n: max(0, n - 4)), max_size=20))
 def test_spool_is_a_queue_whatever_is_done_to_it(tmp_path_factory: pytest.TempPathFactory, steps: list[int]) -> None:

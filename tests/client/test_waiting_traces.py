@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from switchboard.known_traces import MAX_ENDED, MAX_OPEN
 from switchboard.span_events import SpanEvents
 from switchboard.span_facts import SpanFacts
@@ -40,6 +42,7 @@ def test_a_trace_that_ended_makes_room():
     assert events.conversation_of("short") == "short"
 
 
+@pytest.mark.slow
 def test_traces_that_never_end_are_bounded():
     events = SpanEvents()
     for number in range(MAX_OPEN + 1):

@@ -275,6 +275,7 @@ def test_agents_are_named_inside_the_one_that_the_token_speaks_for() -> None:
     assert {event["agent"] for event in recorded_events if "agent" in event} == {"Desk/Greeter", "Desk"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("letter", ["漢", "😀", "\x1b"])
 def test_long_texts_of_any_letters_are_shortened_to_what_an_event_holds(letter: str) -> None:
     @function_tool
@@ -359,6 +360,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_SPANS", 20)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_what_finds_no_room_is_counted_and_told() -> None:
     bus = HeldBus()

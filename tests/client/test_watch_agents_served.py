@@ -106,6 +106,7 @@ def recorded(served: Server, conversation: str) -> list[tuple[str, str, str]]:
     return [(id, kind, body) for id, kind, body in rows]
 
 
+@pytest.mark.slow
 def test_program_with_one_line_is_a_conversation(
     served: Server, served_token: str, desk: str, provider: str, tmp_path: Path
 ) -> None:

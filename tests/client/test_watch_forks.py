@@ -107,6 +107,7 @@ class Approving(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
+@pytest.mark.slow
 def test_its_approvals_are_requested(tmp_path: Path) -> None:
     server = Storing(("127.0.0.1", 0), Approving)
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -195,6 +195,7 @@ def test_nothing_goes_on_from_a_request_that_was_redacted(otto):
     assert Run.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_the_block_has_a_form_until_it_is_answered(otto):
     with waiting("rain"):
         key = response_with_calls()

@@ -149,6 +149,7 @@ def test_any_filters_find_what_a_scan_finds(stored, q, participant, state, agent
     assert pages(limit, reader=stored, **filters) == scan(stored, **filters)
 
 
+@pytest.mark.slow
 def test_what_is_rare_is_whole_on_the_first_page(stored):
     page = conversation_list.newest_conversations(q="退款", participant="Seldom", limit=60)
 

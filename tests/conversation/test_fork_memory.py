@@ -44,6 +44,7 @@ def remembered(key, answers=1 << 40):
     return fork_memory.build_fork_memory(conversation, answers, newest=200)
 
 
+@pytest.mark.slow
 def test_an_agent_goes_on_in_a_fork_with_what_it_was_given_there():
     steps = [function_call("add", {"a": 2, "b": 3}, call_id="c1")], [assistant_message("5")], [assistant_message("8")]
     again = [assistant_message("Eight.")]
@@ -199,6 +200,7 @@ def count(context: RunContextWrapper[Counter]) -> int:
     return context.context.count
 
 
+@pytest.mark.slow
 def test_a_teams_context_goes_on_as_it_was_where_the_fork_begins():
     steps = [[function_call("count", {}, call_id=f"c{n}")] if n % 2 else [assistant_message("ok")] for n in range(1, 9)]
     clerk = Agent(name="Clerk", model=ScriptedModel(steps), tools=[count])
@@ -264,6 +266,7 @@ def test_an_answer_that_an_output_guardrail_stopped_is_not_remembered():
     assert [item for item in stored if "secret" in item] == []
 
 
+@pytest.mark.slow
 def test_a_call_of_a_forks_failed_run_is_replayed_with_the_context_of_the_fork():
     calls = [[function_call("count", {}, call_id=f"c{n}")] for n in range(2)]
     model = ScriptedModel([calls[0], [assistant_message("ok")], calls[1], RuntimeError("down")])
@@ -281,6 +284,7 @@ def test_a_call_of_a_forks_failed_run_is_replayed_with_the_context_of_the_fork()
     assert [step["output"] for step in ends if step["run_id"] == replayed.run] == [2]
 
 
+@pytest.mark.slow
 def test_another_teams_run_in_a_fork_does_not_cost_a_team_its_context():
     steps = [[function_call("count", {}, call_id=f"c{n}")] if n % 2 else [assistant_message("ok")] for n in range(1, 7)]
     clerk = Agent(name="Clerk", model=ScriptedModel(steps), tools=[count])

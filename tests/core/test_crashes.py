@@ -19,6 +19,7 @@ def server():
     made.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 def test_a_crash_leaves_its_stacks_and_is_told_after_the_next_start(server: Server) -> None:
     token = server.token()

@@ -114,6 +114,7 @@ def test_it_is_bounded_in_size_and_in_time(name):
     assert sum(len(piece) for row in drawn.rows for side in row[3:] for piece, _ in side or []) < 600_000
 
 
+@pytest.mark.slow
 def test_a_depth_without_end_costs_no_stack():
     deep = "[" * 900 + "]" * 900
     other = "[" * 900 + "1" + "]" * 900

@@ -53,6 +53,7 @@ def test_what_is_json_is_the_same(value: Any, is_ascii: bool, indent: int | None
     assert json.dumps(sliced[1]) == json.dumps(whole[1])  # in the same order
 
 
+@pytest.mark.slow
 @given(value=values, changes=st.lists(st.tuples(st.integers(0, 400), edits), min_size=1, max_size=3))
 def test_what_is_no_json_is_refused_as_well(value: Any, changes: list[tuple[int, bytes]]) -> None:
     body = json.dumps(value).encode()

@@ -28,6 +28,7 @@ def looks():
     gc.unfreeze()
 
 
+@pytest.mark.slow
 def test_what_many_runs_make_is_collected_in_short_looks(looks):
     made = [[n] for n in range(450_000)]
 

@@ -107,6 +107,7 @@ print(*[name for name in ("agents", "httpcore2", "redis", "opentelemetry.sdk") i
     assert python(server, code) == ["agents"]
 
 
+@pytest.mark.slow
 def test_no_command_runs_the_checks_of_django() -> None:
     """They import every page, and `make check` and the tests run them."""
     commands = {name: load_command_class(get_commands()[name], name) for name in OURS}

@@ -184,6 +184,7 @@ def assert_nobody_sees(page):
         assert (response.status_code, response["Location"].split("?")[0]) == (302, "/sign-in/")
 
 
+@pytest.mark.slow
 def test_nobody_changes_anything_without_signing_in():
     for_each(((page,) for page in every_page()), assert_nobody_changes_anything)
 

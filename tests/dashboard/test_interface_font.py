@@ -50,6 +50,7 @@ def test_what_is_there_is_not_made_again(prefix: Path) -> None:
     assert {(interface_font.folder() / name).read_bytes() for name in interface_font.UNICODE_RANGES} == {b"kept"}
 
 
+@pytest.mark.slow
 def test_pages_do_without_where_it_cannot_be_made(
     prefix: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

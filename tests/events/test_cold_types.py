@@ -137,6 +137,7 @@ def test_no_function_gives_msgspec_a_type() -> None:
     assert calls == []
 
 
+@pytest.mark.slow
 def test_msgspec_is_imported_as_a_whole() -> None:
     """`from msgspec import convert` would pass by the look at calls."""
     for module in written():

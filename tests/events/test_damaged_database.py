@@ -129,6 +129,7 @@ def test_verify_names_damaged_file_and_what_to_do(damage) -> None:
     assert "are intact" not in output
 
 
+@pytest.mark.slow
 def test_verify_names_table_whose_pages_are_damaged() -> None:
     server = copy()
     damage_newest_events(server)

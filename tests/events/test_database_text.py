@@ -33,6 +33,7 @@ def test_filters_take_any_text(admin):
         assert {admin.get(path, query).status_code for query in queries} <= {200, 400}, path
 
 
+@pytest.mark.slow
 def test_addresses_take_any_text(admin):
     paths = [f"/conversations/{to_url(text)}/" for text in UNFIT]
     paths += [f"/api/v1/conversations/{to_url(text)}/events" for text in UNFIT]

@@ -33,6 +33,7 @@ def copy_of(server, folder):
     return copy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", variants(["kill", "terminate"]))
 def test_a_database_swapped_for_an_older_copy_begins_a_new_epoch(tmp_path, end):
     server = Server(tmp_path / "data")

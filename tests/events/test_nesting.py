@@ -47,6 +47,7 @@ def test_it_tells_what_a_walk_over_every_byte_tells(body, most, piece):
         assert json_depth.is_deeper(body, most) == is_deeper_slowly(body, most)
 
 
+@pytest.mark.slow
 @given(BODIES, st.integers(1, 7))
 def test_pieces_together_are_the_body_with_its_texts_blank(body, piece):
     expected = bytearray(b" " * len(body))

@@ -118,6 +118,7 @@ def names(layout):
     return {table: columns for table, (columns, _) in layout.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", variants(["0014_visits", "0009_alerts", "0019_agents_elsewhere"]))
 def test_an_older_record_goes_on_where_it_was_is_whole_and_is_signed_from_then_on(up_to_date, tmp_path, before):
     for role in ("admin", "viewer"):

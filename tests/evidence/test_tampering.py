@@ -29,6 +29,7 @@ def place(tmp_path):
     return build(tmp_path)
 
 
+@pytest.mark.slow
 def test_an_honest_record_has_no_faults(place):
     assert place.faults() == []
     say("alpha", "later"), say("delta", "new")

@@ -217,6 +217,7 @@ def test_a_database_with_a_table_of_a_module_that_is_missing_is_read(tmp_path):
     assert stored() == whole
 
 
+@pytest.mark.slow
 def test_a_packed_file_that_is_damaged_anywhere_is_refused(tmp_path):
     path = tmp_path / "x.json.gz"
     packed = gzip.compress(json.dumps(DOCUMENTS["autogen"]).encode())

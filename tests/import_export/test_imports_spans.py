@@ -243,6 +243,7 @@ def counted(requests: list[dict[str, Any]]) -> Counts:
     return Counts(words.total(), tools, errors, *spent)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not PRISM, reason="recorded traces are not here")
 def test_recorded_requests_come_out_as_they_were_counted(tmp_path):
     for path in PRISM:

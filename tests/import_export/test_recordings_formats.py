@@ -282,6 +282,7 @@ def export_of(key, texts):
     return [header, *rows]
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(st.text(IN_A_COLUMN, min_size=1, max_size=20), st.lists(bodies, min_size=1, max_size=5))
 def test_bodies_of_an_export_come_back_as_they_were(key, values):

@@ -121,6 +121,7 @@ def test_what_another_process_commits_is_read_once_for_all(elsewhere, mode, monk
     assert own_reads == []
 
 
+@pytest.mark.slow
 def test_rows_of_two_processes_come_in_order_and_without_holes(elsewhere, monkeypatch):
     """Rings of this process and hints of the other race; the ring of frames stays gapless."""
     far = commit_listeners.notify_committed

@@ -67,6 +67,7 @@ def test_its_entry_loses_the_id_of_the_conversation(entry, team):
     assert chain.verify().ok
 
 
+@pytest.mark.slow
 def test_its_entry_is_shown(entry, team):
     page = client_of(team["auditor"]).get(f"/audit/?entry={entry.seq}")
 

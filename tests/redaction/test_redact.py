@@ -272,6 +272,7 @@ def test_what_is_too_old_expires_and_what_is_held_or_of_another_kind_stays(team)
     assert chain.verify().ok
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_expiry_goes_by_conversation_and_team_and_by_pages(team):
     for key, handler in (("expire-d", "Ida"), ("expire-e", "")):

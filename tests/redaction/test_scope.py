@@ -136,6 +136,7 @@ def test_a_call_or_a_field_that_is_not_there_is_told(team):
         scope.preview(RedactionScope(person="", words=["ab"]))
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_everything_about_a_person_goes_and_what_is_held_is_told(team):
     say = {"type": "message", "recipient": "agent:B", "sender": "user:ida"}

@@ -313,6 +313,7 @@ def test_the_time_of_a_wait_goes_on_by_itself_until_it_is_decided_but_not_in_the
     assert "data-elapsed" not in page(team["viewer"])
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_one_window_of_a_large_conversation_is_drawn_and_any_event_found(team):
     large_talks.write("large", events=2_000)
@@ -334,6 +335,7 @@ def test_one_window_of_a_large_conversation_is_drawn_and_any_event_found(team):
     assert Conversation.objects.get(key="large").head_seq == 2_000
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_links_within_the_past_stay_there(team):
     large_talks.write("large", events=2_000)

@@ -178,6 +178,7 @@ def test_a_run_whose_agent_left_its_team_ends(name):
         stop_and_rerun.run_again(people["operator"], run.id)
 
 
+@pytest.mark.slow
 def test_a_run_of_a_team_that_nobody_serves_now_waits_for_it():
     desk = Desk()
     approved_run(desk)
@@ -194,6 +195,7 @@ def test_a_run_of_a_team_that_nobody_serves_now_waits_for_it():
     assert (run.status, desk.filed) == ("done", [1])
 
 
+@pytest.mark.slow
 def test_the_page_says_why_a_run_was_parked_and_what_can_be_done():
     desk = Desk()
     people = approved_run(desk)

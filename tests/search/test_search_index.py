@@ -71,6 +71,7 @@ def test_tokens_are_passed_over_and_their_output_is_found():
     assert rows() == 1
 
 
+@pytest.mark.slow
 def test_many_conversations_are_indexed_in_turn_and_a_long_one_holds_up_nobody():
     for number in range(130):
         say(f"c{number:03}", f"refund {number}")
@@ -278,6 +279,7 @@ def test_a_body_is_read_as_by_the_parser_that_it_was_first_indexed_by(number):
     assert repr(searchable_text.read(f'{{"x": {number}}}')) == repr(json.loads(f'{{"x": {number}}}'))
 
 
+@pytest.mark.slow
 def test_a_very_long_event_is_found_by_its_first_words_and_costs_no_other():
     say("desk", " ".join(f"w{number}" for number in range(40_000)), "ひらがな" * 20_000, "refund")
     catch_up()

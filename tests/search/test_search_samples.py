@@ -130,6 +130,7 @@ def test_search_equals_a_scan_of_recordings():
     assert agree(all_texts(), random.Random(3), 120) > 80
 
 
+@pytest.mark.slow
 def test_search_equals_a_scan_of_every_script():
     for name, sentences in scripts().items():
         say(name, *sentences[:25])

@@ -70,6 +70,7 @@ def test_forks_of_an_old_conversation_hide_nothing_of_today(team, monkeypatch):
     assert len(search_all("ago", until=iso(NOW - DAY_US))) == 270
 
 
+@pytest.mark.slow
 @settings(max_examples=rounds(25, 80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_time_finds_what_a_scan_finds(recorded, data):

@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from conversations.telemetry import intake
 
 BLOCK = 1_000
@@ -25,6 +27,7 @@ def median_cost_of(memory, numbers):
     return sorted(costs)[len(costs) // 2]
 
 
+@pytest.mark.slow
 def test_a_full_memory_of_events_costs_no_more_than_an_empty_one():
     memory, blocks = intake.Memory(), intake.MAX_STORED // BLOCK
 

@@ -47,6 +47,7 @@ def test_an_export_may_be_packed(server, caller):
     assert counts_of(server, "packed").messages == 2
 
 
+@pytest.mark.slow
 def test_a_bomb_is_refused_for_its_size(caller):
     bomb = gzip.compress(bytes(64 << 20))
 

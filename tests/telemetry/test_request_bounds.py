@@ -79,6 +79,7 @@ def cost_of_records(count):
     return time.thread_time() - began
 
 
+@pytest.mark.slow
 def test_log_records_of_one_span_cost_each_the_same_however_many_there_are():
     quarter = min(cost_of_records(1_000) for _ in range(3))
 

@@ -117,6 +117,7 @@ def test_a_trace_that_is_no_agents_has_no_row(processes):
     assert not TelemetryTrace.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_trace_whose_conversation_is_gone_begins_anew(processes):
     spans = unnamed(weather("named", trace=77))
     processes.start()(spans[3])

@@ -126,6 +126,7 @@ def counts_after(requests):
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("source", variants(SOURCES, quick=3))
 def test_what_is_counted_is_the_same_in_any_order(source):

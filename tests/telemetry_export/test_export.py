@@ -135,6 +135,7 @@ def test_a_failed_run_and_a_call_without_an_end_say_so(settings, collector):
     assert (root.span.status.code, root.span.status.message) == (2, "error")
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_or_doubled_while_a_collector_fails_stalls_and_restarts(settings):
     port = free_port()
     runs = []
@@ -217,6 +218,7 @@ def test_a_stalling_collector_keeps_neither_a_run_nor_the_stop(settings, collect
     assert not any(thread.name == "telemetry-export" for thread in threading.enumerate())
 
 
+@pytest.mark.slow
 def test_many_runs_go_in_requests_of_a_bounded_size(settings, collector, monkeypatch):
     monkeypatch.setattr(exporter, "MAX_SPANS", 20)
     set_up(settings, collector)

@@ -71,6 +71,7 @@ def test_facets_count_what_a_look_at_every_call_counts():
                 assert value.count == wanted or (value.is_more and value.count <= wanted), (filters, facet.name, value)
 
 
+@pytest.mark.slow
 def test_facets_name_the_most_frequent_values():
     for facet in facets.facets(CallFilters()):
         there = ToolCall.objects.values_list(facets.COLUMNS[facet.name], flat=True)

@@ -122,6 +122,7 @@ def test_message_of_its_gateway_is_read_once_and_its_worker_by_name(
     assert re.findall(r'class="lane-head" data-key="([^"]*)"', lanes) == ["user:rosa", desk, "system", "server:"]
 
 
+@pytest.mark.slow
 def test_operator_and_worker_talk_and_its_gateway_sees_it(
     site: Server, token: str, gateway: Gateway, worker: Callable[..., Worker]
 ) -> None:

@@ -16,6 +16,7 @@ def wait_for(place, count, within=60):
     until(lambda: stored(place) >= count, within=within, what=f"{count} events, there are {stored(place)}")
 
 
+@pytest.mark.slow
 def test_a_stream_is_recorded_within_a_second_of_its_first_event(nursery, place, bus):
     add(bus, "chat:first", envelope("first", 0))
     nursery.record(place)
@@ -144,6 +145,7 @@ def test_a_group_reader_on_the_same_streams_receives_everything(nursery, place, 
     assert bus.xpending("chat:Agent", "magent2")["pending"] == 200
 
 
+@pytest.mark.slow
 def test_first_contact_imports_what_is_there(nursery, place, bus):
     pipe = bus.pipeline()
     for number in range(5000):

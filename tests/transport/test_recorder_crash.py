@@ -54,6 +54,7 @@ def test_nothing_is_lost_or_doubled_in_250_kills(either, redis_server, failpoint
     assert sent > 8 * kills
 
 
+@pytest.mark.slow
 def test_a_refused_entry_is_told_of_with_the_position_that_passed_it(either, bus):
     nursery, place = either
     add(bus, "chat:conv", envelope("conv", 1), "bus-1")

@@ -15,6 +15,7 @@ def quarantined(place):
     return place.value("SELECT COUNT(*) FROM conversations_quarantine")
 
 
+@pytest.mark.slow
 def test_every_poison_is_kept_or_quarantined_and_told(either, redis_server, bus):
     nursery, place = either
     child = nursery.record(place)
@@ -46,6 +47,7 @@ def test_quarantined_bytes_are_kept_with_their_digest(nursery, place, bus):
     assert {source for *_, source in rows} == {"chat:Agent"}
 
 
+@pytest.mark.slow
 def test_neighbours_do_not_wait_for_poison(nursery, place, bus):
     add(bus, "chat:neighbour", envelope("neighbour", "first"))
     nursery.record(place)

@@ -3,6 +3,8 @@
 import sqlite3
 from contextlib import closing
 
+import pytest
+
 from tests.support.live import until
 from tests.support.recorders import add, envelope, stored
 
@@ -39,6 +41,7 @@ def runs(place):
     )
 
 
+@pytest.mark.slow
 def test_after_a_restore_no_message_starts_a_second_run(nursery, place, bus, tmp_path):
     copy, file = nursery.place(place.redis_url), tmp_path / "record.backup"
     serve_agent(place)

@@ -52,6 +52,7 @@ def test_a_message_runs_it_there_and_its_words_are_the_answer(remote, elsewhere)
     assert event_bodies("run.done", "remote-first")[0]["usage"]["input_tokens"] == 5
 
 
+@pytest.mark.slow
 def test_its_tools_steps_and_state_are_claims(remote, elsewhere):
     with working(remote()):
         ask("tool please", "remote-tool")

@@ -37,6 +37,7 @@ def test_a_tool_call_ends_once(remote, tmp_path):
     assert Event.objects.filter(kind="tool_step").count() <= 1
 
 
+@pytest.mark.slow
 def test_an_id_is_a_new_call_once_it_begins_again(remote, tmp_path):
     done = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}
 

@@ -58,6 +58,7 @@ def placed(response):
     return final["output"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CHUNKS, reason="no streams-vercel-ai in SWITCHBOARD_SAMPLES_DIR")
 @pytest.mark.parametrize("path", THINKING, ids=name_of)
 def test_recorded_reasoning_is_streamed_where_the_response_has_it(path):

@@ -330,6 +330,7 @@ TOOLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TOOLS)
 def test_every_mix_of_tools_goes_on_over_restarts(kind):
     """Three questions, each with its calls and an answer; a worker of its own for each response."""

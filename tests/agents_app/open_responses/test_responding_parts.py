@@ -165,6 +165,7 @@ def test_the_register_shows_plain_models_with_every_hosted_tool():
     assert ToolSchema.objects.filter(hash=tool["schema"], name="lookup").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_the_town_hall_knows_what_became_of_an_incident_it_filed():
     with working(TEAM):
@@ -217,6 +218,7 @@ LARGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("parts", LARGE.values(), ids=LARGE)
 def test_an_answer_of_parts_that_are_too_large_together_is_cut_and_ends_its_run(parts):

@@ -41,6 +41,7 @@ def sent(*answers, model="responses:m", settings=None, **more):
         return [request.body for request in server.requests]
 
 
+@pytest.mark.slow
 def test_a_responses_server_is_told_what_to_store_and_to_include():
     own = ModelSettings(response_include=["file_search_call.results"], extra_args={"user": "u"})
 
@@ -51,6 +52,7 @@ def test_a_responses_server_is_told_what_to_store_and_to_include():
     assert "service_tier" not in body
 
 
+@pytest.mark.slow
 def test_a_request_that_may_be_stored_leaves_that_to_the_team():
     (unset,) = sent([message("dry")])
     (own,) = sent([message("dry")], settings=ModelSettings(store=False))
@@ -75,6 +77,7 @@ def test_openais_own_chat_api_which_the_sdk_has_store_by_default_is_told_not_to(
     assert settings == ModelSettings(store=False, extra_args={"prompt_cache_key": "k"})
 
 
+@pytest.mark.slow
 def test_reasoning_that_a_server_did_not_store_is_sent_back_only_where_it_is_whole():
     answers = [
         [reasoning(1), call("look", {}, "call_00000000000000001")],

@@ -80,6 +80,7 @@ def test_the_last_answer_that_takes_what_is_left_is_incomplete():
     assert (response["status"], words(response), model.limits) == ("incomplete", ["Once upon a"], [32, 16])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("most", "status", "limits"), [(47, "completed", [47, 32, 17]), (32, "incomplete", [32, 17])])
 def test_a_run_that_waited_goes_on_with_what_it_had_left(people, most, status, limits):
     model = Limited(*made("look", "file"), [assistant_message("Done.")])

@@ -46,6 +46,7 @@ def front_end_events(response):
     return [made for event in log.read_after(response, 0) for made in encoder.encode(event)]
 
 
+@pytest.mark.slow
 @each
 def test_a_stream_has_the_arguments_of_the_complete_response(arguments):
     events = streamed(called(arguments))
@@ -57,6 +58,7 @@ def test_a_stream_has_the_arguments_of_the_complete_response(arguments):
     assert [done] == calls(events[-1]["response"])
 
 
+@pytest.mark.slow
 @each
 def test_a_front_end_gets_the_arguments_of_the_complete_response(arguments):
     response = called(arguments)

@@ -73,6 +73,7 @@ def test_what_continues_in_a_fork_leaves_the_first_line_in_its_conversation(desk
     assert Response.objects.get(id=second).conversation.key == "c"
 
 
+@pytest.mark.slow
 def test_what_was_redacted_in_the_fork_is_not_remembered_there(desk, people):
     desk.create("one", conversation="c")
     copy = forked(people, "c")

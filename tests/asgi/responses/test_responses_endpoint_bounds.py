@@ -129,6 +129,7 @@ def test_who_waits_for_their_turn_is_told_so(desk):
     until(lambda: desk.get(f"responses/{answer['id']}").json["status"] == "completed")
 
 
+@pytest.mark.slow
 def test_the_bound_counts_from_the_last_event(desk):
     with bound(1.5):
         assert desk.create("many 300").json["status"] == "completed"

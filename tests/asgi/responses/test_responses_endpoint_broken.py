@@ -258,6 +258,7 @@ def test_a_stream_whose_token_is_revoked_fails_within_a_second_without_a_notific
     assert took < 20  # by itself it would wait until it is let go
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("trouble", "status", "reason"),
     [("the record", "in_progress", "record_unreadable"), ("the token", "failed", None)],

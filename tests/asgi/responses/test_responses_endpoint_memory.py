@@ -114,6 +114,7 @@ def test_the_schema_of_an_answer_is_echoed(desk):
     assert desk.create(text={"format": form}).json["text"]["format"] == form
 
 
+@pytest.mark.slow
 def test_of_a_long_chain_the_newest_bytes_are_read(desk, monkeypatch):
     monkeypatch.setattr(bounded_reads, "READ_BYTES", 100_000)
     previous = None

@@ -241,6 +241,7 @@ def test_a_token_revoked_between_the_look_and_the_commit_stores_nothing():
     assert Event.objects.count() == before
 
 
+@pytest.mark.slow
 @needs_document
 @pytest.mark.django_db(transaction=True)
 def test_abuse_is_refused_and_never_an_error_of_ours():

@@ -169,6 +169,7 @@ def test_a_frame_over_a_megabyte_closes_the_socket(served):
     assert closed.value.rcvd.code == 1009
 
 
+@pytest.mark.slow
 def test_a_real_server_streams_what_a_worker_elsewhere_writes(door_server, callers):
     token, home = callers["operator"].token, door_server.data_dir.parent
     script = ["shell", "--no-imports", "-c", "from tests.support import stand_in; stand_in.main(60)"]

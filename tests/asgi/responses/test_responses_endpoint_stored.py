@@ -61,6 +61,7 @@ def test_the_official_client_reads_a_stream_again_from_where_it_was(client):
         assert again == events[0 if start is None else start + 1 :]
 
 
+@pytest.mark.slow
 def test_the_official_client_lists_input_items_and_deletes(client):
     first = client.responses.create(model=MODEL, input="one")
     items = [{"role": "user", "content": f"number {n}"} for n in range(25)]

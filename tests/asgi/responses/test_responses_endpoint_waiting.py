@@ -126,6 +126,7 @@ def test_a_lost_notification_costs_a_second_and_nothing_else(desk, monkeypatch):
     assert text_of(events[-1]["response"]) == "word " * 300
 
 
+@pytest.mark.slow
 def test_a_reader_that_falls_behind_reads_the_record(desk, monkeypatch):
     monkeypatch.setattr("conversations.asgi.responses.follow_events.MAX_EVENTS", 3)
 

@@ -137,6 +137,7 @@ def test_only_who_may_decide_reads_in_the_tab_how_many_wait(people):
     assert titles == {"viewer": "Appr", "approver": "(1) "}
 
 
+@pytest.mark.slow
 def test_the_head_says_how_many_wait_and_since_when_the_oldest_does(people):
     edit_policy.set_policy(people["admin"], PolicyRule("", "city.file", "ask", four_eyes=True))
     assert " data-approvals-waiting hidden" in get(people["viewer"], "/approvals/")

@@ -343,6 +343,7 @@ def test_the_api_answers_what_the_page_lists_in_the_shape_it_tells(browser):
     assert [item["seq"] for item in browser.get(f"/api/v1/audit?before={body['cursor']}").json()["items"]] == [3, 2, 1]
 
 
+@pytest.mark.slow
 def test_hostile_texts_are_drawn_as_text_and_filtered_by(browser):
     for hostile in payloads(15):
         with write_transaction():

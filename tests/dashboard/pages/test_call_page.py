@@ -58,6 +58,7 @@ def test_of_a_call_that_needed_no_approval_the_outcome_comes_first(people, desk)
     assert headings.index("Outcome") < headings.index("Decision")
 
 
+@pytest.mark.slow
 def test_the_head_leads_to_the_calls_that_one_may_be_compared_with(people, desk):
     calls = desk.recorded("look", "send")
     call, lone = calls["look"], calls["send"]
@@ -98,6 +99,7 @@ def test_what_happens_while_a_page_is_drawn_is_told_after_it(people, desk, monke
     assert f'data-after="{before}"' in page
 
 
+@pytest.mark.slow
 def test_calls_anywhere_lead_to_their_page(people, desk):
     call, viewer = desk.recorded("look")["look"], client_of(people["viewer"])
 
@@ -116,6 +118,7 @@ def test_a_page_of_nothing_is_not_found(people):
     assert viewer.get("/calls/compare/").status_code == 200
 
 
+@pytest.mark.slow
 def test_the_form_shows_it_dry_then_makes_the_call_and_goes_to_the_new_one(people, desk):
     old, otto = desk.recorded("look")["look"], client_of(people["operator"])
     with working(desk.team()):
@@ -137,6 +140,7 @@ def test_the_form_shows_it_dry_then_makes_the_call_and_goes_to_the_new_one(peopl
     assert "Output compared with the recording" in plain(otto.get(f"/calls/{new.id}/?part=outcome"))
 
 
+@pytest.mark.slow
 def test_replay_that_waits_says_so_at_its_head(people, desk):
     old, otto = desk.recorded("look")["look"], client_of(people["operator"])
     set_policy(people["admin"], PolicyRule("", "look", "ask"))
@@ -153,6 +157,7 @@ def test_replay_that_waits_says_so_at_its_head(people, desk):
     assert "Replay made" not in first
 
 
+@pytest.mark.slow
 def test_approver_of_a_replay_reads_who_requested_it_why_and_what_was_changed(people, desk):
     old = desk.recorded("look")["look"]
     set_policy(people["admin"], PolicyRule("", "look", "ask"))
@@ -173,6 +178,7 @@ def test_approver_of_a_replay_reads_who_requested_it_why_and_what_was_changed(pe
     assert "wants to call" not in listed
 
 
+@pytest.mark.slow
 def test_a_dry_press_says_that_nothing_was_started(people, desk):
     old, otto = desk.recorded("look")["look"], client_of(people["operator"])
     with working(desk.team()):
@@ -216,6 +222,7 @@ def test_an_untouched_form_sends_what_was_recorded(people, desk):
     assert desk.ran == [f"put Elm {old.id}"] * 2
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_told_beside_the_form(people, desk):
     old = desk.recorded("send")["send"]
     with working(desk.team()):
@@ -242,6 +249,7 @@ def test_a_browser_asks_for_reason_and_name_of_a_call_but_not_of_a_dry_look(peop
     assert 'value="dry" formnovalidate>' in unsafe
 
 
+@pytest.mark.slow
 def test_programs_read_a_call_and_make_it_again(people, desk):
     old, ada = desk.recorded("look")["look"], client_of(people["admin"])
     with working(desk.team()):
@@ -262,6 +270,7 @@ def test_programs_read_a_call_and_make_it_again(people, desk):
     assert again["replays"] == [{"id": begun.json()["tool_call"], "run_id": begun.json()["run_id"], "status": "done"}]
 
 
+@pytest.mark.slow
 def test_a_question_says_what_would_happen_today_and_starts_nothing(people, desk):
     set_policy(people["admin"], PolicyRule("", "look", "ask"))
     desk.recorded("look")
@@ -282,6 +291,7 @@ def test_a_question_says_what_would_happen_today_and_starts_nothing(people, desk
     assert (len(desk.ran), Approval.objects.count()) == (0, 1)
 
 
+@pytest.mark.slow
 def test_a_question_that_a_rule_would_answer_today_says_so_and_no_rule_answers_a_replay(people, desk):
     set_policy(people["admin"], PolicyRule("", "look", "ask"))
     desk.recorded("look")
@@ -313,6 +323,7 @@ def _hear(event, _):
         _events_received.append(event)
 
 
+@pytest.mark.slow
 def test_looking_comparing_and_dry_replays_start_nothing_and_ask_nobody(people, desk):
     global _is_listening
     calls = desk.recorded("look", "send")

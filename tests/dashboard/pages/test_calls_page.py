@@ -355,6 +355,7 @@ def test_one_answer_tells_no_more_than_its_bound_and_goes_on(browser, monkeypatc
     assert [json.loads(line)["call_id"] for line in lines] == ids
 
 
+@pytest.mark.slow
 def test_an_export_reads_more_calls_at_a_time_while_they_are_short(django_assert_max_num_queries):
     for number in range(400):
         log.append(toolcalls.call("desk", number))

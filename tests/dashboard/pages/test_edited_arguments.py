@@ -87,6 +87,7 @@ def test_an_argument_that_the_schema_does_not_allow_is_not_dropped(people):
     assert "Additional properties are not allowed (&#39;ticket&#39;" in answer.content.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("street", ["Elm\r\nRoad", "Elm\rRoad", "\nElm"])
 def test_an_untouched_replay_form_repeats_the_recorded_arguments(people, tmp_path, monkeypatch, street):
     monkeypatch.setattr("tests.support.replay_desk.ARGS", {"street": street})
@@ -161,6 +162,7 @@ def test_what_does_not_run_the_call_ignores_edits(people, pressed):
     assert Approval.objects.get().decision == pressed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("edits", "pressed", "problem"),
     [

@@ -60,6 +60,7 @@ def later():
     Clock.ahead += timedelta(minutes=16)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUERIES)
 def test_the_pages_after_the_first_have_the_rows_that_it_left(browser, name):
     query = QUERIES[name]
@@ -97,6 +98,7 @@ def test_a_cursor_without_a_moment_is_refused(browser, address, before):
     assert answer.json()["error"]["field"] == "before"
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_file_has_what_matched_when_it_was_begun_and_its_entry_says_since_when(browser, name, monkeypatch):

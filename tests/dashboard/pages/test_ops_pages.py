@@ -200,6 +200,7 @@ def test_counts_are_bounded():
     assert [str(bounded(Quarantine.objects.open(), most)) for most in (3, 4, 5)] == ["3+", "4", "4"]
 
 
+@pytest.mark.slow
 def test_the_page_is_quick_when_it_is_full(admin, with_redis):
     Quarantine.objects.bulk_create(
         Quarantine(source="chat:x", entry=f"{n}-0", at=n, reason="r", raw=b"x" * 65_536, size=65_536, digest="d")

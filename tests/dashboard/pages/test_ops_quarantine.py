@@ -284,6 +284,7 @@ def test_those_alike_go_together(admin):
     assert quarantine.settlement(alike[1].pk).reason == "by itself"
 
 
+@pytest.mark.slow
 def test_at_most_200_go_together(admin):
     first, *_ = [quarantined.quarantine(SAID, entry=f"{n}-0") for n in range(201)]
 

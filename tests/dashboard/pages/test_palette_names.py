@@ -74,6 +74,7 @@ def test_of_many_names_one_is_found_by_how_it_begins(monkeypatch: pytest.MonkeyP
     assert participant_names.matching("person 3", 8) == [f"person {n}" for n in range(30, 38)]
 
 
+@pytest.mark.slow
 def test_the_queries_do_not_grow_with_the_record() -> None:
     def queries() -> int:
         with CaptureQueriesContext(

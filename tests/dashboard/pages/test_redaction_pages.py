@@ -72,6 +72,7 @@ def test_it_is_redacted_with_a_reason_and_not_without(admin, spoken):
     assert AuditEntry.objects.filter(verb="redact", outcome="done").count() == 1
 
 
+@pytest.mark.slow
 def test_the_id_of_a_conversation_is_erased(admin, spoken):
     person = text_of(admin.post("/redaction/", {"words": KEY, "do": "preview"}))
     shown = text_of(admin.get(f"/redaction/?conversation={KEY}&id=1"))
@@ -134,6 +135,7 @@ def test_a_conversation_beside_words_and_a_field_without_a_call_are_refused(admi
     assert not Redaction.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_second_admin_confirms_where_the_setting_says_so(team, admin, spoken, settings):
     settings.CONFIG = settings.CONFIG.model_copy(update={"redaction_four_eyes": True})
     second = client_of(person("bess", "admin"))
@@ -194,6 +196,7 @@ def test_a_request_of_nothing_any_more_still_draws_the_page(admin, second, spoke
     assert "There is no conversation" in text_of(second.get("/redaction/"))
 
 
+@pytest.mark.slow
 def test_every_page_tells_the_second_admin_and_nobody_else_that_a_request_waits(team, admin, second, spoken):
     asked_for(admin, words="quokka")
 

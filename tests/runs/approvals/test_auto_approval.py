@@ -185,6 +185,7 @@ def test_a_rule_with_a_number_of_uses_is_spared_by_one_without(people):
     assert dict(AutoApprovalRule.objects.values_list("id", "used")) == {"rule-0": 0, "rule-1": 1}
 
 
+@pytest.mark.slow
 def test_so_many_uses_are_so_many_however_many_count_at_once(people):
     for n in range(6):
         teamwork.ask(people["operator"], key=f"c{n}")

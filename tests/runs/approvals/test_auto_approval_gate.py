@@ -99,6 +99,7 @@ def test_of_several_calls_each_finds_its_own_rule_and_the_rest_wait(people):
     assert Approval.objects.get(status="pending").tool_call == ToolCall.objects.get(call_id="c2").id
 
 
+@pytest.mark.slow
 def test_n_uses_are_n_between_runs_and_the_next_call_waits(people):
     till, made = Till(), always_pay(uses=2)
     team = till.team(model=Scripted(lambda: [[pay()], SO]))
@@ -176,6 +177,7 @@ def test_a_nested_call_is_approved_by_a_rule(people):
     assert dict(ToolCall.objects.values_list("name", "status")) == {"ask_desk": "done", "pay": "done"}
 
 
+@pytest.mark.slow
 def test_the_workers_round_approves_what_waits_and_the_run_goes_on(people, monkeypatch):
     monkeypatch.setattr("agents_app.worker.worker.RENEW_EVERY_S", 0.1)
     till = Till()

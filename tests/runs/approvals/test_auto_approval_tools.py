@@ -82,6 +82,7 @@ def of_team(name, entry, ran):
     return Team(name=name, agents=[front, helper], entry=[entry])
 
 
+@pytest.mark.slow
 @ANY_AGENT
 def test_a_rule_for_one_teams_tool_is_not_for_anothers(people, any_agent):
     ran = []
@@ -96,6 +97,7 @@ def test_a_rule_for_one_teams_tool_is_not_for_anothers(people, any_agent):
     assert (ran, newest_call().status) == (["zeta"], "waiting")
 
 
+@pytest.mark.slow
 def test_a_rule_still_approves_the_tool_for_which_it_was_made(people):
     ran = []
     with working(of_team("zeta", "Front", ran)):
@@ -110,6 +112,7 @@ def test_a_rule_still_approves_the_tool_for_which_it_was_made(people):
     assert (ran, newest_call().status) == (["zeta", "zeta"], "done")
 
 
+@pytest.mark.slow
 def test_a_rule_from_before_is_for_any_server_and_team_and_keeps_its_audited_digest(people):
     ran = []
     rule = AutoApprovalRule.objects.create(

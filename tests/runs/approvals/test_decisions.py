@@ -82,6 +82,7 @@ def step(status):
     return step
 
 
+@pytest.mark.slow
 def test_a_person_answers_and_the_function_is_never_entered(people):
     office = Office()
     approval = office.request_approval()
@@ -96,6 +97,7 @@ def test_a_person_answers_and_the_function_is_never_entered(people):
     assert ToolCall.objects.get().status == "done"
 
 
+@pytest.mark.slow
 def test_a_call_runs_with_the_arguments_a_person_wrote_and_the_model_is_told(people):
     office = Office()
     approval = office.request_approval()
@@ -119,6 +121,7 @@ def test_a_call_runs_with_the_arguments_a_person_wrote_and_the_model_is_told(peo
     assert ToolCall.objects.get().status == "done"
 
 
+@pytest.mark.slow
 def test_the_citizen_is_told_what_was_filed_after_an_edit(people):
     with working(TOWN_HALL):
         send_message("A hydrant burst, water everywhere, at Market Square.", to="agent:Dialogue")
@@ -139,6 +142,7 @@ def test_the_citizen_is_told_what_was_filed_after_an_edit(people):
     assert "not filed" not in answer
 
 
+@pytest.mark.slow
 def test_a_token_decides_by_its_right_and_is_named(people):
     office = Office()
     approval = office.request_approval()
@@ -166,6 +170,7 @@ def test_the_teams_guardrails_look_at_what_a_person_wrote(people):
     assert "Not in gardens." in model_input
 
 
+@pytest.mark.slow
 def test_a_rule_that_denies_wins_over_an_approval(people):
     office = Office()
     approval = office.request_approval()
@@ -214,6 +219,7 @@ def test_what_was_approved_is_what_runs(people):
     assert "the arguments of file differ from those that user:april decided on" in run.reason
 
 
+@pytest.mark.slow
 def test_a_nested_call_runs_with_edited_arguments(people):
     office = Office()
 
@@ -234,6 +240,7 @@ def test_a_nested_call_runs_with_edited_arguments(people):
     assert dict(ToolCall.objects.values_list("name", "status")) == {"ask_desk": "done", "file": "done"}
 
 
+@pytest.mark.slow
 def test_rebuild_changes_nothing_of_decisions(people):
     office = Office()
     decide.decide(people["approver"], office.request_approval().id, "edit", arguments={"street": "Elm", "house": 7})
@@ -325,6 +332,7 @@ def words(seq):
     return " ".join(re.sub(r"<[^>]*>", " ", entry).split())
 
 
+@pytest.mark.slow
 def test_both_arguments_are_drawn_in_the_calls_block(people):
     office = Office()
     approval = office.request_approval()
@@ -342,6 +350,7 @@ def test_both_arguments_are_drawn_in_the_calls_block(people):
     assert "filed at Elm 7" in drawn
 
 
+@pytest.mark.slow
 def test_an_answer_by_a_person_is_drawn_as_one(people):
     office = Office()
     approval = office.request_approval()

@@ -50,6 +50,7 @@ def plain(markup):
     return " ".join(re.sub(r"<[^>]+>", " ", markup).split())
 
 
+@pytest.mark.slow
 def test_the_page_of_a_call_strikes_the_models_through_and_checks_what_ran(people, call):
     page = words(client_of(people["viewer"]).get(f"/calls/{call.id}/"))
 
@@ -64,6 +65,7 @@ def test_the_page_of_a_call_strikes_the_models_through_and_checks_what_ran(peopl
     assert "<del>" not in other
 
 
+@pytest.mark.slow
 def test_the_schema_is_held_against_what_ran(people):
     call = edited(people, {"street": "Mill", "severity": "four"})
 
@@ -73,6 +75,7 @@ def test_the_schema_is_held_against_what_ran(people):
     assert "does not fit" not in page
 
 
+@pytest.mark.slow
 def test_the_replay_form_is_filled_with_what_ran(people, call):
     with working(served()):
         page = words(client_of(people["operator"]).get(f"/calls/{call.id}/"))
@@ -80,6 +83,7 @@ def test_the_replay_form_is_filled_with_what_ran(people, call):
     assert 'name="arg.severity" value="5"' in page
 
 
+@pytest.mark.slow
 def test_a_replay_repeats_what_ran_and_not_what_was_asked(people, call):
     filed = []
     with working(served(filed=filed)):
@@ -94,6 +98,7 @@ def test_a_replay_repeats_what_ran_and_not_what_was_asked(people, call):
     assert (request["args"], request["edited"], filed) == (RAN, False, [5])
 
 
+@pytest.mark.slow
 def test_cards_say_what_was_changed_even_when_closed(people, call):
     transcript = "".join(map(str, entries_of(log.newest_page("c"))))
     card = words(client_of(people["viewer"]).get(f"/approvals/{call_approval().id}/"))
@@ -110,6 +115,7 @@ def call_approval():
     return Approval.objects.get()
 
 
+@pytest.mark.slow
 def test_the_audit_log_shows_what_a_decision_changed(people, call):
     entry = AuditEntry.objects.get(verb="decide")
     page = words(client_of(people["auditor"]).get(f"/audit/{entry.seq}/"))
@@ -127,6 +133,7 @@ def test_programs_are_told_what_was_sent_and_what_ran(people, call):
     assert (item["arguments"], item["ran_with"], item["changed_by"]) == (ASKED, RAN, "user:april")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/api/v1/approvals", "/api/v1/approvals/{id}"])
 def test_programs_that_read_questions_are_told_what_ran_and_who_changed_it(people, call, path):
     body = client_of(people["viewer"]).get(path.format(id=Approval.objects.get().id)).json()

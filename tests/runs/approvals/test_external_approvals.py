@@ -315,6 +315,7 @@ def test_nothing_is_said_of_a_worker_while_it_waits(people):
     assert "queued to answer" not in pages[0]
 
 
+@pytest.mark.slow
 def test_a_withdrawn_request_is_said_to_be_withdrawn_everywhere(people):
     approval = ask()
     external_approvals.withdraw([approval.id], "decided where the agent runs")

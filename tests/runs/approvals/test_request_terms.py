@@ -159,6 +159,7 @@ def test_the_badge_counts_what_this_person_can_still_decide(people):
 # Time is up
 
 
+@pytest.mark.slow
 def test_a_role_is_told_once_on_every_page_and_first_in_the_inbox(people):
     late = teamwork.ask(people["operator"], key="late", **TO_AUDITOR)
     teamwork.ask(people["operator"], key="new")

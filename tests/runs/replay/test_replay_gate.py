@@ -45,6 +45,7 @@ STOPPED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STOPPED)
 def test_what_stops_a_call_stops_its_replay_and_says_why(people, desk, name):
     settings, why = STOPPED[name]
@@ -146,6 +147,7 @@ def test_the_time_limit_of_the_tool_holds(people, desk, is_raised):
     assert "0.05 seconds" in event_bodies("tool_step")[-1]["error"]
 
 
+@pytest.mark.slow
 def test_the_real_exception_is_in_the_record(people, desk):
     old = desk.recorded("look")["look"]
 
@@ -155,6 +157,7 @@ def test_the_real_exception_is_in_the_record(people, desk):
     assert event_bodies("tool_step")[-1]["error"] == "ValueError: no such street"
 
 
+@pytest.mark.slow
 def test_a_tool_that_asks_by_a_function_asks_before_a_replay_too(people, desk):
     async def elms(ctx, arguments, call_id):
         return arguments["street"] == "Elm"
@@ -171,6 +174,7 @@ def test_a_tool_that_asks_by_a_function_asks_before_a_replay_too(people, desk):
     assert [line.split()[1] for line in desk.ran] == ["Elm", "Oak", "Elm"]
 
 
+@pytest.mark.slow
 def test_a_tool_that_changed_while_a_replay_waited_is_not_called(people, desk):
     old = desk.recorded("burn")["burn"]
     set_policy(people["admin"], PolicyRule("", "burn", "ask"))
@@ -184,6 +188,7 @@ def test_a_tool_that_changed_while_a_replay_waited_is_not_called(people, desk):
     assert "has changed since the replay was requested" in run.reason
 
 
+@pytest.mark.slow
 def test_a_replay_whose_kept_state_is_not_what_was_sealed_is_not_made(people, desk):
     old = desk.recorded("burn")["burn"]
     set_policy(people["admin"], PolicyRule("", "burn", "ask"))
@@ -212,6 +217,7 @@ def dies():
     assert len(leases.interrupt_expired()) == 1
 
 
+@pytest.mark.slow
 def test_of_a_worker_that_dies_in_the_call_nothing_is_done_again_and_the_doubt_is_told(people, desk):
     claim, replay = begun(people, desk)
     step = {"event": "tool_step", "name": "put", "tool_call": replay.call, "status": "start"}

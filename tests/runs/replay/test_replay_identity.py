@@ -45,6 +45,7 @@ def called(name, namespace=None):
     return call.model_copy(update={"namespace": namespace}) if namespace else call
 
 
+@pytest.mark.slow
 def test_of_two_tools_of_one_name_the_one_in_the_calls_namespace_is_called(people, desk):
     old = recorded(desk.team([called("look", "b")], [assistant_message("ok")], tools=namespaced(desk, "a", "b")))
     assert (old.namespace, old.lookup_key) == ("b", "namespaced:b.look")
@@ -63,6 +64,7 @@ def SURE(tool):
     return {"reason": "why", "tool": tool}
 
 
+@pytest.mark.slow
 def test_a_deferred_tool_is_called_without_the_search(people, desk):
     made = [desk.team([called("look", "look")], [assistant_message("ok")], tools=deferred(desk)) for _ in range(2)]
     old = recorded(made[0])
@@ -99,6 +101,7 @@ def test_a_tool_that_is_not_there_any_more_is_not_called(people, desk, name):
     assert len(desk.ran) == 1
 
 
+@pytest.mark.slow
 def test_a_tool_that_changed_takes_arguments_that_fit_it_today(people, desk):
     old = desk.recorded("look")["look"]
     with working(desk.team(tools=[desk.wider("look")])):
@@ -132,6 +135,7 @@ def nest(desk, *, asks=False):
     return Team(name="test", agents=[clerk], entry=["Clerk"], effects={"ask_inner": "read"})
 
 
+@pytest.mark.slow
 def test_an_agent_as_a_tool_runs_anew_and_what_is_inside_is_told_under_the_new_call(people, desk):
     old = recorded(nest(desk))
     with working(nest(desk)):
@@ -148,6 +152,7 @@ def test_an_agent_as_a_tool_runs_anew_and_what_is_inside_is_told_under_the_new_c
     assert "only runs inside another call" in today(own).why_not
 
 
+@pytest.mark.slow
 def test_an_agent_inside_that_asks_for_an_approval_makes_the_replay_a_failed_call(people, desk):
     old = recorded(nest(desk))
 

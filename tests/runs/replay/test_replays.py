@@ -27,6 +27,7 @@ from tests.support.replay_desk import ended
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.mark.slow
 def test_a_read_call_is_made_again_on_one_click_and_fed_back_to_nobody(people, desk):
     old = desk.recorded("look")["look"]
     memory = list(SessionItem.objects.values())
@@ -44,6 +45,7 @@ def test_a_read_call_is_made_again_on_one_click_and_fed_back_to_nobody(people, d
     assert rows() == before
 
 
+@pytest.mark.slow
 def test_the_same_client_id_again_is_the_same_replay(people, desk):
     old = desk.recorded("send")["send"]
     form = {"reason": "the street was missed", "tool": "send"}
@@ -77,6 +79,7 @@ def test_an_event_of_a_strangers_is_no_replay(people, desk):
     assert len(desk.ran) == 1
 
 
+@pytest.mark.slow
 def test_an_idempotent_call_goes_under_the_first_ones_key_also_when_a_replay_is_replayed(people, desk):
     old = desk.recorded("put")["put"]
 
@@ -87,6 +90,7 @@ def test_an_idempotent_call_goes_under_the_first_ones_key_also_when_a_replay_is_
     assert (third.replay_of, second.replay_of) == (second.id, old.id)
 
 
+@pytest.mark.slow
 def test_an_idempotent_call_with_other_arguments_is_another_one(people, desk):
     old = desk.recorded("put")["put"]
     with working(desk.team()), pytest.raises(NotAllowed, match="may not replay calls of put: this requires a grant"):
@@ -98,6 +102,7 @@ def test_an_idempotent_call_with_other_arguments_is_another_one(people, desk):
     assert desk.ran[1:] == [f"put Oak {new.id}"]
 
 
+@pytest.mark.slow
 def test_a_replay_of_a_replay_with_other_arguments_goes_under_the_key_of_that_replay(people, desk):
     old = desk.recorded("put")["put"]
     _, edited = desk.again(people["admin"], old, arguments={"street": "Oak"}, reason="a test", tool="put")
@@ -188,6 +193,7 @@ def test_a_message_that_a_replay_sends_counts_its_hops_as_the_first_one_did(peop
     assert [body["metadata"]["hop"] for body in event_bodies("message") if body["sender"] == "agent:Clerk"] == [4, 4]
 
 
+@pytest.mark.slow
 def test_beside_a_paused_conversation_that_a_person_holds(people, desk):
     old = desk.recorded("look")["look"]
     control.take_over(people["operator"], "c")
@@ -223,6 +229,7 @@ def test_a_second_person_decides_about_what_destroys_where_the_policy_asks(peopl
     assert rows() == before
 
 
+@pytest.mark.slow
 def test_a_rejected_replay_is_not_made(people, desk):
     old = desk.recorded("burn")["burn"]
     set_policy(people["admin"], PolicyRule("", "burn", "ask"))
@@ -235,6 +242,7 @@ def test_a_rejected_replay_is_not_made(people, desk):
     assert (run.status, ToolCall.objects.get(id=new.id).status, len(desk.ran)) == ("done", "rejected", 1)
 
 
+@pytest.mark.slow
 def test_an_approver_may_edit_a_replay_and_it_runs_with_that(people, desk):
     old = desk.recorded("send")["send"]
     set_policy(people["admin"], PolicyRule("", "send", "ask"))
