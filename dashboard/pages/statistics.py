@@ -273,7 +273,8 @@ def _seconds(value: float | None) -> str:
 
 
 def _compact(number: float) -> str:
+    """Return a number with three significant digits from 1,000 on: 999, 1.31 M, 250 k."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= 10 * size or (number >= size and number % size == 0):
-            return f"{number / size:,.3g} {letter}"
+        if number >= 0.9995 * size:  # what would be rounded up to 1,000 of the next smaller unit
+            return f"{float(f'{number / size:.3g}'):,g} {letter}"
     return f"{number:,.0f}"

@@ -8,10 +8,12 @@ from django.db.models import Max, Min
 from conversations.core.errors import Invalid
 from conversations.events import log
 from conversations.events.log.import_staging import StagedBatch
-from conversations.models import Conversation, ToolCall, Turn
+from conversations.models import Approval, Conversation, ToolCall, Turn, User
+from conversations.runs.approvals import decide
 from conversations.tool_calls.listing import statistics_query
 from conversations.tool_calls.listing.statistics_query import Range, range_of, rank
-from tests.support import toolcalls
+from dashboard.pages import statistics
+from tests.support import teamwork, toolcalls
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 22, 8, 30, 12, tzinfo=UTC)
@@ -46,6 +48,31 @@ def test_what_an_import_still_writes_is_not_counted():
     numbers_read = statistics_query.statistics_of(Range("", at - MINUTE, at + MINUTE, 1))
 
     assert (numbers_read.spans[0].calls, numbers_read.spans[0].took, numbers_read.spent) == (1, [5.0], [])
+
+
+def test_a_call_that_a_rule_approved_had_nobody_wait(team: dict[str, User]) -> None:
+    teamwork.team()
+    by_person, by_rule = (teamwork.ask(team["operator"], key) for key in ("a", "b"))
+    for approval in (by_person, by_rule):
+        decide.decide(team["approver"], approval.id, "approve")
+    Approval.objects.filter(id=by_rule.id).update(rule="rule")
+    by_person.refresh_from_db()
+    whole = Range("", by_person.asked_at - MINUTE, by_rule.asked_at + MINUTE, 1)
+
+    waited = statistics_query.statistics_of(whole).spans[0].waited
+
+    assert waited == [((by_person.decided_at or 0) - by_person.asked_at) / 1e6]
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        *((0, "0"), (999, "999"), (1_000, "1 k"), (1_308_531, "1.31 M"), (25_449, "25.4 k"), (999_499, "999 k")),
+        *((999_500, "1 M"), (9_999_999, "10 M"), (1.5e9, "1.5 G"), (1.5e12, "1,500 G")),
+    ],
+)
+def test_a_large_number_is_short(number: float, text: str) -> None:
+    assert statistics._compact(number) == text
 
 
 @pytest.mark.parametrize(

@@ -198,16 +198,17 @@ def _time(time_range: Range, spans: list[TimeSpan], seen: SqlCondition) -> None:
 
 
 def _wait(time_range: Range, spans: list[TimeSpan]) -> datetime | None:
-    """Read how long people took to decide; return the start of what was read if there were too many requests."""
+    """Read how long people took to decide, rules left out; return the start of what was read if there were too many
+    requests."""
     approvals = Approval.objects.filter(
         asked_at__gte=time_range.start, asked_at__lt=time_range.end, conversation__is_staged=False
     )
-    rows = list(approvals.order_by("-asked_at").values_list("asked_at", "decided_at", "status")[:ASKED])
-    for asked_at, decided_at, status in rows:
+    rows = list(approvals.order_by("-asked_at").values_list("asked_at", "decided_at", "status", "rule")[:ASKED])
+    for asked_at, decided_at, status, rule in rows:
         span = spans[min((asked_at - time_range.start) // time_range.width, time_range.spans - 1)]
         if status == "pending":
             span.open += 1
-        elif status == "decided" and decided_at is not None:
+        elif status == "decided" and decided_at is not None and rule is None:
             span.waited.append((decided_at - asked_at) / US)
     return to_datetime(rows[-1][0]) if len(rows) == ASKED else None
 
