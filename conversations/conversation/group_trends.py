@@ -17,10 +17,11 @@ MAX_RUNS = 5_000  # of the last hour, the newest
 
 
 def runs_queued(now: int) -> list[int]:
-    """Return when the runs of the hour before `now` were queued, except those inside calls; µs UTC."""
+    """Return when the runs of the hour before `now` were queued, except those inside calls and messages
+    that another run took in; µs UTC."""
     stamp = f"{(now - HOUR_US) // 1000:012x}"  # ids are UUIDv7: ordered by time
-    recent = Run.objects.filter(id__gte=f"{stamp[:8]}-{stamp[8:]}", parent_call=None).order_by("-id")
-    ids = recent.values_list("id", flat=True)[:MAX_RUNS]
+    recent = Run.objects.filter(id__gte=f"{stamp[:8]}-{stamp[8:]}", parent_call=None).exclude(status="delivered")
+    ids = recent.order_by("-id").values_list("id", flat=True)[:MAX_RUNS]
     return [int(id_[:8] + id_[9:13], 16) * 1000 for id_ in ids if _UUID.match(id_)]
 
 

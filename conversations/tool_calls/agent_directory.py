@@ -251,7 +251,7 @@ def _asking() -> dict[str, int]:
 
 
 def _recent() -> dict[str, Counts]:
-    ended = Run.objects.filter(id__gte=_since(), ended_seq__isnull=False)
+    ended = Run.objects.filter(id__gte=_since(), ended_seq__isnull=False).exclude(status="delivered")
     return _counted(ended.values_list("agent", "status").annotate(Count("id")))
 
 

@@ -6,8 +6,9 @@ import time
 import pytest
 from django.db import connection
 
+from conversations.conversation import group_trends
 from conversations.events import log
-from conversations.models import Agent, Conversation, ToolCall, Turn
+from conversations.models import Agent, Conversation, Run, ToolCall, Turn
 from conversations.rendering import agent_colors
 from conversations.rendering.agents_graph import graph_of
 from conversations.rendering.participant_marks import mark_for_name
@@ -56,6 +57,18 @@ def test_runs_are_counted_and_the_last_failure_is_a_link(team, browser):
     assert dialogue.state == ("waiting", "1 waiting, 1 queued")
     assert dialogue.failure is not None
     assert f"/conversations/b/?event={dialogue.failure.seq}" in browser.get("/agents/?part=state").content.decode()
+
+
+def test_a_message_that_another_run_took_in_is_no_run(team):
+    teamwork.team()
+    teamwork.fail(team["operator"], key="a")
+    teamwork.fail(team["operator"], key="b")
+    Run.objects.filter(conversation__key="b").update(status="delivered")
+
+    (town,) = agent_directory.team_statuses()
+
+    assert sum(agent.ended for agent in town.agents) == 1
+    assert len(group_trends.runs_queued(time.time_ns() // 1000)) == 1
 
 
 def test_a_run_counts_for_whom_it_was_handed_to_and_their_turns_are_drawn(team, browser, monkeypatch):
