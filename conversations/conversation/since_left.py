@@ -23,6 +23,7 @@ SHOWN = 4  # of each kind
 RUNS = 400  # the newest, that are looked at
 ENTRIES = 200  # the newest of the audit log
 MAX_COUNTED = 50  # approvals of each kind that are counted
+DECIDED, WAITING = BOUNDED = ("Decided", "s-done"), ("Asked, still waiting", "s-waiting")
 
 _ENDED = """SELECT r.conversation_id,r.agent,r.status,r.reason,e.seq,e.at FROM
 (SELECT * FROM conversations_run ORDER BY id DESC LIMIT %s) r
@@ -83,9 +84,9 @@ def since_left(since: int, me: str) -> SinceLeft | None:
     """Return what others did since a moment (µs UTC); `me` is the reader's principal. None if nothing happened."""
     ended = [*fetch_rows(_ENDED, [RUNS, since])]
     by_kind = {
-        ("Decided", "s-done"): _decisions_since(since, me),
+        DECIDED: _decisions_since(since, me),
         ("Failed", "s-failed"): [_run_end(row) for row in ended if row[2] in FAILED],
-        ("Asked, still waiting", "s-waiting"): _requests_since(since),
+        WAITING: _requests_since(since),
         ("Done by people", "hand"): _done_by_people(since, me),
         ("Finished", "s-done"): [_run_end(row) for row in ended if row[2] == "done"],
     }
@@ -94,20 +95,20 @@ def since_left(since: int, me: str) -> SinceLeft | None:
     groups = []
     for (words, symbol), rows in shown.items():
         drawn = [_drawn(missed, *named[missed.conversation]) for missed in rows if missed.conversation in named]
-        number = len(by_kind[words, symbol])
+        number, most = len(by_kind[words, symbol]), MAX_COUNTED if (words, symbol) in BOUNDED else RUNS
         if drawn:
-            groups.append(MissedGroup(words, symbol, drawn, number, number > MAX_COUNTED))
+            groups.append(MissedGroup(words, symbol, drawn, min(number, most), number > most))
     return SinceLeft(to_datetime(since), groups) if groups else None
 
 
 def _decisions_since(since: int, me: str) -> list[Missed]:
     decided = Approval.objects.filter(decided_at__gt=since, rule=None, status__in=("decided", "expired"))
+    decided = decided.exclude(decided_by=me)
     names = ("conversation", "decided_seq", "status", "decision", "decided_by", "decided_at")
     rows = decided.order_by("-decided_at").values_list(*names)[: MAX_COUNTED + 1]
     return [
         Missed(of, seq or 0, _DECISIONS.get(decision or status, status), by or "", at)
         for of, seq, status, decision, by, at in rows
-        if by != me
     ]
 
 

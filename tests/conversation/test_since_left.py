@@ -76,6 +76,26 @@ def test_who_comes_back_learns_which_runs_ended_and_why(work: dict[str, User]) -
     assert [(what, by) for what, by, _ in missed_items["Finished"]] == [("", "Dialogue")]
 
 
+def test_only_what_was_not_counted_to_the_end_is_over_a_number(
+    work: dict[str, User], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(since_left, "MAX_COUNTED", 2)
+    by_others, mine = (
+        [teamwork.ask(work["admin"], f"{name}-{number}") for number in range(3)] for name in ("theirs", "mine")
+    )
+    for approvals, by in ((by_others, "approver"), (mine, "admin")):
+        for approval in approvals:
+            decide.decide(work[by], approval.id, "reject", message="No.")
+            held_run.finish(teamwork.claim(approval.conversation.key), {"event": "run.done"})
+    since = time.time_ns() // 1000 - HOUR
+
+    missed_items = since_left.since_left(since, str(user_principal(work["admin"].username)))
+
+    assert missed_items is not None
+    groups = {group.words: (group.number, group.is_more) for group in missed_items.groups}
+    assert groups == {"Decided": (2, True), "Finished": (6, False)}
+
+
 def test_ten_minutes_are_away_and_less_is_not(work: dict[str, User]) -> None:
     viewer = work["viewer"]
     assert AWAY not in page(viewer)
