@@ -91,9 +91,11 @@ def _mark(marks: list[tuple[float, str]], share: float, words: str) -> None:
 
 def tick_words(ms: float, step: float) -> str:
     """Return a time since the beginning (ms) as text, as exact as `step`, the ms between two ticks, requires."""
-    if ms < 1000 and step < 1000 and ms:
+    if step < 1000 and 0 < floor(ms + 0.5) < 1000:
         return f"{floor(ms + 0.5)} ms"
     digits = 2 if step < 100 else 1 if step < 1000 else 0
+    unit = 1000 / 10**digits
+    ms = floor(ms / unit + 0.5) * unit  # before it is split
     if ms < 60_000:
         return f"{ms / 1000:.{digits if ms else 0}f} s"
     minutes, seconds = divmod(ms, 60_000)

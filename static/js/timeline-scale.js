@@ -108,10 +108,13 @@ export class TimelineScale {
   }
 }
 
-/** Returns a time with the precision that its step requires. @param {number} ms @param {number} step ms between two ticks */
-const durationText = (ms, step) => {
-  if (ms && ms < 1000 && step < 1000) return `${Math.round(ms)} ms`;
+/** Returns a time with the precision that its step requires. @param {number} time ms @param {number} step ms between two ticks */
+const durationText = (time, step) => {
+  const wholeMs = Math.round(time);
+  if (step < 1000 && wholeMs > 0 && wholeMs < 1000) return `${wholeMs} ms`;
   const digits = step < 100 ? 2 : step < 1000 ? 1 : 0;
+  const unit = 1000 / 10 ** digits;
+  const ms = Math.round(time / unit) * unit; // before it is split
   if (ms < 60_000) return `${(ms / 1000).toFixed(ms ? digits : 0)} s`;
   const [minutes, seconds] = [Math.floor(ms / 60_000), ms % 60_000];
   if (minutes < 60) return `${minutes} min${step < 60_000 && seconds ? ` ${(seconds / 1000).toFixed(digits)} s` : ""}`;

@@ -166,3 +166,21 @@ def test_without_scripts_rows_are_links(talk: Transcript, plain_page: Page) -> N
     rows(plain_page).first.click()
 
     expect(plain_page.locator("#e1")).to_be_visible()
+
+
+TICKS = """async (scale) => {
+  const { TimelineScale } = await import("/static/js/timeline-scale.js");
+  const drawn = new TimelineScale();
+  drawn.read({ dataset: { width: "1000000", scale: JSON.stringify(scale) } });
+  drawn.all();
+  return drawn.ticks().map(([, label]) => label);
+}"""
+
+
+def test_the_end_of_a_pause_is_rounded_before_it_is_split(empty_page: Page) -> None:
+    begin, end = (0, 1_000, 0, 400_000, False), (119_960, 120_960, 600_000, 1_000_000, False)
+
+    labels = empty_page.evaluate(TICKS, [begin, (1_000, 119_960, 400_000, 600_000, True), end])
+
+    assert "2 min" in labels
+    assert not [label for label in labels if "60" in label]
