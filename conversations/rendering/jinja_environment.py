@@ -20,6 +20,7 @@ def make(**options: Any) -> Environment:
     environment = Environment(**options)
     environment.globals.update(static=static, is_collected=is_collected, url=reverse)
     environment.filters["age"] = timestamps.age
+    environment.filters["duration"] = timestamps.duration
     environment.filters["size"] = byte_sizes.size
     return environment
 

@@ -244,6 +244,12 @@ def test_a_call_in_a_transcript_leads_to_the_tool_at_its_schema(team, browser):
     assert "an earlier version of the tool" in answer.content.decode()
 
 
+def test_durations_read_as_elsewhere(team, browser):
+    call(team["operator"], schema_of(served(agent="Dialogue")), "c", ms=3_600_000)
+
+    assert "Median 1.0 h p95 1.0 h" in words(page(browser, "/tools/Hall/report/"))
+
+
 def test_a_schema_of_two_teams_leads_to_the_team_of_the_agent(browser):
     first, second = served(team="One", agent="A"), served(team="Two", agent="B")
     schema = schema_of(first)
