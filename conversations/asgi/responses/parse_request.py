@@ -12,11 +12,7 @@ from conversations.events import payload, response_ids
 from conversations.events.response_ids import ResponseRequest
 from conversations.runs.responses.create import not_continuable
 
-PARAMS = (  # stored as given, where given
-    *("temperature", "top_p", "presence_penalty", "frequency_penalty", "top_logprobs"),
-    *("max_output_tokens", "max_tool_calls", "parallel_tool_calls", "text", "reasoning", "truncation", "service_tier"),
-    *("metadata", "safety_identifier", "prompt_cache_key", "background", "include", "stream_options"),
-)
+OWN_FIELDS = frozenset(ResponseRequest.__struct_fields__)  # all others are stored as given, under `params`
 NOT_ON_SOCKETS = ("stream", "stream_options", "background")
 T = TypeVar("T")
 
@@ -56,7 +52,8 @@ def parse_body(value: dict[str, Any]) -> ResponseRequest:
     if request_schema.LOGPROBS in (body.include or ()):
         raise Invalid(f"must not have {request_schema.LOGPROBS}: no log probabilities are returned", field="include")
     chosen, allowed = tools_and_choice.read_choice(body.tool_choice, body.allowed_tools)
-    params = {name: value[name] for name in PARAMS if value.get(name) is not None}
+    others = [name for name in body.__struct_fields__ if name not in OWN_FIELDS]
+    params = {name: value[name] for name in others if value.get(name) is not None}
     check_conversation((body.metadata or {}).get("conversation_id"), "metadata.conversation_id")
     return ResponseRequest(
         model=body.model,

@@ -1,6 +1,7 @@
 """The schemas and limits of a request's fields (Open Responses 2026-04-24). Used by `parse_request` and `input_items`.
 
-Null means "left out" everywhere; unknown fields are ignored and never stored.
+Null means "left out" everywhere; unknown fields are ignored and never stored. A field added to `ResponseBody` is stored
+with the request's `params`; `resource.DEFAULTS` lists those that the response returns.
 """
 
 from typing import Annotated, Any, Literal

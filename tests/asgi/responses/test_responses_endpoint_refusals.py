@@ -7,8 +7,9 @@ import pytest
 
 from conversations.access.accounts import tokens
 from conversations.access.audit import refusal_counter
-from conversations.asgi.responses import parse_request, tools_and_choice
+from conversations.asgi.responses import parse_request, request_schema, tools_and_choice
 from conversations.core.errors import Invalid, TooLarge
+from conversations.core.json_values import Converter
 from conversations.core.principals import SYSTEM
 from conversations.models import AuditEntry, Event
 from tests.support import open_responses
@@ -112,6 +113,16 @@ def test_a_message_whose_type_is_null_is_stored_as_one():
     (item,) = read(input=[{"type": None, "role": "user", "content": "x"}]).input
 
     assert item["type"] == "message"
+
+
+def test_a_field_that_is_added_to_the_schema_is_stored(monkeypatch):
+    class WithSeed(request_schema.ResponseBody, kw_only=True):
+        seed: int | None = None
+
+    monkeypatch.setattr(request_schema, "body_shape", Converter(WithSeed))
+
+    assert read(seed=7, top_p=0.5, user="x", store=None).params == {"top_p": 0.5, "seed": 7}
+    assert read(seed=None).params == {}
 
 
 NAMED = [RAIN | {"name": name} for name in ("rain", "sun")]
