@@ -21,10 +21,11 @@ from agents_app.teams.served_team import ServedTeam
 from agents_app.tools import identity
 from agents_app.worker.call_ids import APPROVAL_STATUSES, CallIdMap, EarlierCall
 from agents_app.worker.event_writer import RunEventWriter
-from agents_app.worker.run_hooks import Do, RecordingHooks, arguments, recorded_digests, requested_arguments
+from agents_app.worker.run_hooks import RecordingHooks, arguments, recorded_digests, requested_arguments
 from agents_app.worker.saved_state import Incompatible, tool_of
 from conversations.core.errors import Fenced
 from conversations.core.ids import new_id, text_digest
+from conversations.core.ttl_cache import Do
 from conversations.models import Approval, Event
 from conversations.runs.approvals import auto_approval, auto_approval_rules
 from conversations.runs.approvals.request_terms import of_call

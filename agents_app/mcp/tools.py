@@ -18,9 +18,9 @@ from agents_app.run_scope import current_scope
 from agents_app.teams import agent_registry
 from agents_app.teams.served_team import ServedTeam, handoff_name
 from agents_app.tools.name_collisions import collisions
-from agents_app.worker.run_hooks import Do
 from conversations.core.background_loop import cancel_all
 from conversations.core.status import OK
+from conversations.core.ttl_cache import Do
 
 FIRST_S = 5.0  # seconds that a worker waits for the first tries before it takes runs
 

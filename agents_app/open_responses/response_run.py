@@ -23,7 +23,7 @@ from agents_app.teams.served_team import ServedTeam
 from agents_app.worker.call_ids import CallIdMap
 from agents_app.worker.event_writer import RunEventWriter
 from agents_app.worker.model_turns import ModelTurns
-from agents_app.worker.run_hooks import Do
+from conversations.core.ttl_cache import Do
 from conversations.runs.claims import Body, Claim
 
 CUT_AT_ONCE = "finish_reason='length'"  # how the SDK tells of a chat answer that ended before its first word

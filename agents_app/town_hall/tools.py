@@ -5,9 +5,9 @@ import hashlib
 from agents import Agent, RunContextWrapper, function_tool
 from agents.result import RunResult, RunResultStreaming
 
+from agents_app.nested_runs import agent_tool, nested_run
 from agents_app.town_hall.context import AgentStage, EnterStage, TownHallContext
 from agents_app.town_hall.forms import Feedback, Filed, Incident, Insights
-from agents_app.worker.nested_runs import agent_tool, nested_run
 
 incident_formatter = Agent[TownHallContext](
     name="Incident Formatter",

@@ -4,8 +4,8 @@ A run that has reached a budget stops before its next step and requests approval
 (`runs.budgets.budget_requests`). A run that answers a client of `/v1/responses` makes no request: its client waits.
 """
 
-from agents_app.worker.run_hooks import Do
 from agents_app.worker.saved_state import acting_agent
+from conversations.core.ttl_cache import Do
 from conversations.runs import claims
 from conversations.runs.budgets import budget_requests, evaluate
 from conversations.runs.budgets.evaluate import ReachedBudget

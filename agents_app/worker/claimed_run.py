@@ -12,10 +12,11 @@ from agents_app.teams.served_team import ServedTeam
 from agents_app.worker import run_input
 from agents_app.worker.event_writer import RunEventWriter
 from agents_app.worker.run_bus import RunBus
-from agents_app.worker.run_hooks import Do, RecordingHooks, ms_since
+from agents_app.worker.run_hooks import RecordingHooks, ms_since
 from conversations.core import log_format
 from conversations.core.database_clock import database_now
 from conversations.core.errors import Fenced
+from conversations.core.ttl_cache import Do
 from conversations.events import log
 from conversations.models import Event, Run
 from conversations.runs.claims import Body, Claim

@@ -28,11 +28,10 @@ from agents_app.worker.unknown_calls import UnknownCalls
 from conversations.core.errors import Fenced, TooLarge
 from conversations.core.failpoints import failpoint
 from conversations.core.ids import text_digest
+from conversations.core.ttl_cache import Do
 from conversations.events.payload import check_depth
 from conversations.runs import claims
 from conversations.runs.claims import Body
-
-Do = Callable[..., Awaitable[Any]]
 
 
 class RecordingHooks(RunHooks[Any]):

@@ -8,11 +8,11 @@ from agents import Agent, Handoff, RunContextWrapper, Runner, function_tool, han
 from agents.testing import ScriptedModel
 
 from agents_app.approval_gate.gate import PolicyGuardrail, gate_of, guard_agent, guard_tools
+from agents_app.nested_runs import agent_tool, nested_run
 from agents_app.run_scope import Restriction, RunScope
 from agents_app.teams.definition import Team
 from agents_app.teams.served_team import ServedTeam
 from agents_app.worker import agent_run
-from agents_app.worker.nested_runs import agent_tool, nested_run
 from conversations.models import Approval, Run, ToolCall
 from conversations.runs.approvals import decide
 from conversations.runs.policy.evaluate import PolicyRule

@@ -6,8 +6,8 @@ import pytest
 from agents import Agent, function_tool
 
 from agents_app.model_providers.providers import ModelConfig
+from agents_app.nested_runs import agent_tool
 from agents_app.teams.definition import Team
-from agents_app.worker.nested_runs import agent_tool
 from conversations.models import Event
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.provider_answers import call, message, streamed

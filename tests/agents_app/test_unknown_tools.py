@@ -5,8 +5,8 @@ from agents import Agent, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
 
 from agents_app.model_providers.providers import ModelConfig
+from agents_app.nested_runs import agent_tool
 from agents_app.teams.definition import Team
-from agents_app.worker.nested_runs import agent_tool
 from tests.support.agents_running import ended_runs, event_bodies, send_message, team, working
 from tests.support.provider_answers import call, message, streamed
 from tests.support.provider_server import served_apart

@@ -8,8 +8,8 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 from django.db.models import F
 from pydantic import BaseModel
 
+from agents_app.nested_runs import agent_tool
 from agents_app.teams.definition import Team
-from agents_app.worker.nested_runs import agent_tool
 from conversations.models import Approval, Event, Run, ToolCall
 from conversations.runs.approvals import decide
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working

@@ -7,10 +7,10 @@ import pytest
 from agents import Agent, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
 
+from agents_app.nested_runs import agent_tool
 from agents_app.run_scope import OWN_LANE
 from agents_app.teams.definition import Team
 from agents_app.worker.call_ids import CallIdMap, EarlierCall
-from agents_app.worker.nested_runs import agent_tool
 from conversations.models import Approval, ToolCall
 from conversations.runs.approvals import decide
 from tests.support.agents_running import ended_runs, event_bodies, send_message, team, working

@@ -9,6 +9,7 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 from openai.types.responses import ResponseReasoningItem
 from openai.types.responses.response_reasoning_item import Summary
 
+from agents_app.nested_runs import agent_tool
 from agents_app.open_responses import model_items, request_tools
 from agents_app.open_responses.request import Unfit, read
 from agents_app.teams import checks
@@ -16,7 +17,6 @@ from agents_app.teams.definition import Team, TeamError
 from agents_app.town_hall import TEAM
 from agents_app.town_hall.hosted import _filed_at
 from agents_app.town_hall.tools import reference_of
-from agents_app.worker.nested_runs import agent_tool
 from conversations.conversation import compaction
 from conversations.models import Agent as Row
 from conversations.models import Approval, ToolSchema

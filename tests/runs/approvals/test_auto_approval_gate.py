@@ -7,8 +7,8 @@ import pytest
 from agents import Agent, ToolGuardrailFunctionOutput, function_tool, tool_input_guardrail
 from agents.testing import ScriptedModel, assistant_message, function_call
 
+from agents_app.nested_runs import agent_tool
 from agents_app.teams.definition import Team
-from agents_app.worker.nested_runs import agent_tool
 from conversations.conversation import control
 from conversations.events import log
 from conversations.events.log.rebuild import rebuild

@@ -7,9 +7,9 @@ import pytest
 from agents import Agent, ToolGuardrailFunctionOutput, function_tool, tool_input_guardrail
 from agents.testing import ScriptedModel, assistant_message, function_call
 
+from agents_app.nested_runs import agent_tool
 from agents_app.teams.definition import Team
 from agents_app.town_hall import TEAM as TOWN_HALL
-from agents_app.worker.nested_runs import agent_tool
 from conversations.access.accounts import tokens
 from conversations.conversation import post_message
 from conversations.core.errors import Conflict, Invalid, NotAllowed

@@ -10,9 +10,9 @@ import pytest
 from agents import Agent, handoff
 from agents.testing import ScriptedModel, assistant_message, function_call
 
+from agents_app.nested_runs import agent_tool
 from agents_app.teams.definition import Team
 from agents_app.worker import worker as workers
-from agents_app.worker.nested_runs import agent_tool
 from conversations.conversation import control
 from conversations.events import log
 from conversations.events.log.rebuild import rebuild

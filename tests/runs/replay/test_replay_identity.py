@@ -6,8 +6,8 @@ import pytest
 from agents import Agent, function_tool, tool_namespace
 from agents.testing import ScriptedModel, assistant_message, function_call
 
+from agents_app.nested_runs import agent_tool
 from agents_app.teams.definition import Team
-from agents_app.worker.nested_runs import agent_tool
 from conversations.core import principals
 from conversations.core.errors import Conflict, Invalid
 from conversations.core.json_diff import diff
