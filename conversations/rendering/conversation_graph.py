@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from conversations.core import hidden_characters
 from conversations.events.log.interaction_counts import CallCount
 from conversations.events.log.records import Stored
-from conversations.events.projections.messages import mark_output, repeats_output
+from conversations.events.projections.messages import SpokenMessages, mark_output, repeats_output
 from conversations.rendering import event_rows, layered_layout
 from conversations.rendering.lane_cards import ends
 from conversations.rendering.layered_layout import Rectangle
@@ -125,33 +125,37 @@ def edges_of(spoken: Mapping[int, Between], calls: Iterable[CallCount]) -> list[
 
 
 def betweens(events: Iterable[Stored]) -> dict[int, Between]:
-    """Return the ends of messages, outputs and handoffs, by seq.
+    """Return the ends of messages, outputs, requests of clients, and handoffs, by seq.
 
     An output has no recipient: it is for whoever spoke last before it and is no agent, else for everyone. One that an
     envelope repeats is counted as that envelope, which names its recipient; what is said inside a call is not counted.
     """
     spoken: dict[int, Between] = {}
     last, output, repeatable = EVERYONE, 0, ""
+    messages = SpokenMessages()
     for event in events:
         read = event_rows.parse_event(event)
+        if messages.is_echo(event.seq, event.kind, read.payload):
+            continue
         if event.kind == "output" and not read.body.get("parent_call"):
             giver = ends(event, None)[0]
             spoken[event.seq] = giver, last, "message"
             output, repeatable = event.seq, mark_output(read.payload.speaker, read.payload.words)
-        elif event.kind != "output" and (between := _between_of(event)):
+        elif event.kind != "output" and (between := _between_of(read)):
             if event.kind == "message" and repeats_output(read.payload, repeatable):
                 spoken.pop(output, None)
             spoken[event.seq] = between
-            last = between[0] if event.kind == "message" and between[0].kind != "agent" else last
+            last = between[0] if between[2] == "message" and between[0].kind != "agent" else last
             repeatable = ""
     return spoken
 
 
-def _between_of(event: Stored) -> Between | None:
-    giver, taker = ends(event, None)
-    if taker is None and event_rows.is_to_all(event_rows.parse_event(event)):
-        taker = EVERYONE
-    return (giver, taker, "message" if event.kind == "message" else "handoff") if taker and taker.key else None
+def _between_of(read: event_rows.ParsedEvent) -> Between | None:
+    """Return the ends of a message or a handoff; a message that names no recipient is for everyone."""
+    giver, taker = ends(read.event, None)
+    if read.event.kind != "agent.handoff":
+        return giver, taker if taker and taker.key else EVERYONE, "message"
+    return (giver, taker, "handoff") if taker and taker.key else None
 
 
 def between_of_call(agent: str, tool: str) -> Between:

@@ -13,13 +13,16 @@ from typing import Any, NamedTuple
 from conversations.events import payload, registry
 from conversations.events.log.records import Stored
 from conversations.events.log.timeline_reads import CallTimes, RunTimes, TimelineEvents
+from conversations.events.projections import SpokenMessages
+from conversations.events.response_ids import words_of
 from conversations.models.run import EXTERNAL
 from conversations.rendering import timeline_external
-from conversations.rendering.event_rows import line
+from conversations.rendering.event_rows import ParsedEvent, author, line, parse_event
 from conversations.rendering.timeline_rows import STATES, TimelineRow, call_row
 from conversations.rendering.timeline_scale import TimelineScale, scale_of
 
 ENDS = registry.run_ends()
+AGENT_INPUT = registry.names_with("agent_input")
 DEPTHS = 5  # that are indented; what is deeper stands at the last
 QUEUE_US = 1_000_000  # a shorter time in the queue has no row
 BAD = ("failed", "unknown")
@@ -63,13 +66,15 @@ def layout(read: TimelineEvents, *, failures: bool = False, upto: int = 0) -> Ti
     calls = _Calls(read.calls)
     by_run: dict[str, list[tuple[Stored, Mapping[str, Any]]]] = {}
     rows: list[list[TimelineRow]] = []
+    messages = SpokenMessages()
     steps, turns = [], []  # of runs of external programs
     for event in read.events:
         body = payload.fields_of(event.body)
-        if event.run and event.kind != "message":
+        if event.kind in AGENT_INPUT:
+            if not messages.is_echo(event.seq, event.kind, (parsed := parse_event(event)).payload):
+                rows.append([_message(parsed)])
+        elif event.run:
             by_run.setdefault(event.run, []).append((event, body))
-        elif event.kind == "message":
-            rows.append([_message(event, body)])
         elif timeline_external.is_step(event, body):
             steps.append((event, body))
         elif event.kind == "model.call":
@@ -91,11 +96,11 @@ def layout(read: TimelineEvents, *, failures: bool = False, upto: int = 0) -> Ti
     return TimelineLayout(flat, scale, first, last, _totals(everything, first, last), read.is_timed)
 
 
-def _message(event: Stored, body: Mapping[str, Any]) -> TimelineRow:
-    sender, text = line(body.get("sender")), line(body.get("content"))
-    return TimelineRow(
-        "message", 0, sender or "system", " ".join(text.split()), event.at, event.at, event.seq, event.seq
-    )
+def _message(read: ParsedEvent) -> TimelineRow:
+    """Return the row of what a participant said; of a client's request with the last words of its input."""
+    event, text = read.event, line(read.payload.words or words_of(read.body.get("input")))
+    sender = line(author(read)) or "system"
+    return TimelineRow("message", 0, sender, " ".join(text.split()), event.at, event.at, event.seq, event.seq)
 
 
 def _with_failures(block: Sequence[TimelineRow]) -> list[TimelineRow]:

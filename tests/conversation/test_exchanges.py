@@ -100,6 +100,36 @@ def test_output_counts_as_a_message_to_whoever_spoke_before_it(browser: Client) 
     assert 'data-seq="3" data-from="agent:Dialogue"' in page(browser, "?view=graph&event=3")
 
 
+def test_what_a_person_types_on_the_stream_is_a_message_to_everyone_and_is_answered(browser: Client) -> None:
+    store({"event": "user_message", "text": "The road is flooded."})  # as `switchboard.watch` records it
+    store({"event": "output", "agent": "Dialogue", "text": "It is filed."})
+
+    assert sorted(ROW.findall(page(browser))) == [
+        ("Dialogue", "messages", "user", "1"),
+        ("user", "messages", "everyone", "1"),
+    ]
+
+
+def test_a_message_that_the_stream_repeats_is_counted_once(browser: Client) -> None:
+    store(message_payload("user:rosa", "agent:Dialogue", "Hello"))
+    store({"event": "user_message", "sender": "user:rosa", "recipient": "agent:Dialogue", "text": "Hello"})
+
+    assert ROW.findall(page(browser)) == [("rosa", "messages", "Dialogue", "1")]
+
+
+def test_the_request_of_a_client_is_a_message_to_its_agent(browser: Client) -> None:
+    client = {"sender": "token:desk", "recipient": "agent:Dialogue", "agent": "Dialogue", "model": "Dialogue"}
+    store(
+        {"event": "response.received", "response_id": "resp_1", **client, "input": [{"role": "user", "content": "?"}]}
+    )
+    store({"event": "output", "agent": "Dialogue", "text": "Yes."})
+
+    assert sorted(ROW.findall(page(browser))) == [
+        ("Dialogue", "messages", "desk", "1"),
+        ("desk", "messages", "Dialogue", "1"),
+    ]
+
+
 def test_a_part_is_the_picture_alone_and_tells_up_to_where_it_counted(browser: Client) -> None:
     store(message_payload("Rosa", "agent:Dialogue"), message_payload("Rosa", "agent:Dialogue"))
 

@@ -68,6 +68,26 @@ def rows_of(read):
     return [(row.kind, row.depth, row.name, row.words) for row in read.rows]
 
 
+def test_what_a_person_types_on_the_stream_or_asks_as_a_client_is_drawn_like_a_message_once():
+    said = {"sender": "user:Rosa", "content": "Hello"}
+    asked = {"sender": "token:desk", "agent": "Dialogue", "input": [{"role": "user", "content": "Any news?"}]}
+    told = events(
+        (1, 0, "user_message", {"text": "The road\nis flooded"}),
+        (2, 1, "message", said),
+        (3, 2, "user_message", {"sender": "user:Rosa", "text": "Hello"}),
+        (4, 3, "response.received", asked),
+        run=None,
+    )
+
+    read = conversation_timeline.layout(TimelineEvents(1, 4, at(3), told, [], []))
+
+    assert rows_of(read) == [
+        ("message", 0, "user", "The road is flooded"),
+        ("message", 0, "user:Rosa", "Hello"),
+        ("message", 0, "token:desk", "Any news?"),
+    ]
+
+
 def test_calls_stand_in_who_made_them_and_runs_inside_calls_in_the_call():
     assert rows_of(conversation_timeline.layout(READ)) == [
         ("message", 0, "user:Rosa", "The road is flooded"),

@@ -6,11 +6,14 @@ from typing import NamedTuple
 from django.db import connection
 from django.db.models import Count, Max, Q
 
+from conversations.events import registry
 from conversations.events.log import bounded_reads
 from conversations.events.log.call_events import COLUMNS
 from conversations.events.log.records import Stored
+from conversations.events.log.sql import marks
 from conversations.models import ToolCall
 
+_KINDS = (*registry.names_with("speech"), "agent.handoff")
 NEWEST = 2000  # events looked at; of those before nothing is counted
 
 
@@ -24,7 +27,7 @@ class CallCount(NamedTuple):
 
 
 class Interactions(NamedTuple):
-    """What happened from event `first` on: envelopes, outputs and handoffs in seq order, calls by agent and tool."""
+    """What happened from event `first` on: what was said, and handoffs, in seq order; calls by agent and tool."""
 
     first: int
     events: list[Stored]
@@ -57,11 +60,10 @@ def _spoken(conversation: int, key: str, least: int, head: int) -> tuple[int, li
     """Read backwards until the limit or the beginning; return the first event read, and the events in order."""
     source = (
         "FROM conversations_event WHERE conversation_id=%s AND seq>=%s AND seq<=%s"
-        " AND NOT kind='token' AND kind IN ('message','output','agent.handoff')"
+        f" AND NOT kind='token' AND kind IN ({marks(len(_KINDS))})"
     )
+    values = [conversation, least, head, *_KINDS]
     with connection.cursor() as cursor:
-        rows = bounded_reads.rows(
-            cursor, COLUMNS, source, [conversation, least, head], order="seq DESC", most=bounded_reads.READ_BYTES
-        )
+        rows = bounded_reads.rows(cursor, COLUMNS, source, values, order="seq DESC", most=bounded_reads.READ_BYTES)
     events = [Stored(key, *row) for row in reversed(rows)]
     return events[0].seq if bounded_reads.size(rows) > bounded_reads.READ_BYTES else least, events

@@ -8,7 +8,7 @@ from django.db import connection
 from django.db.models import OuterRef, Subquery
 
 from conversations.core import principals
-from conversations.events import original_times, payload
+from conversations.events import original_times, payload, registry
 from conversations.events.log import bounded_reads
 from conversations.events.log.call_events import COLUMNS
 from conversations.events.log.records import Stored
@@ -17,7 +17,7 @@ from conversations.events.log.sql import marks
 from conversations.events.projections.open_calls import NO_RESULT
 from conversations.models import Approval, Event, Run, ToolCall
 
-_KINDS = (*KINDS, "model.call")
+_KINDS = (*registry.names_with("agent_input"), *KINDS, "model.call")
 NEWEST = 10_000  # events looked at; what was before has no rows
 _STATUS = {
     "queued": "queued",
@@ -179,7 +179,7 @@ def _run_then(run: RunTimes, ended: int | None, head: int, statuses: Mapping[str
 def _events(conversation: int, key: str, least: int, head: int) -> tuple[int, list[Stored]]:
     source = (
         "FROM conversations_event WHERE conversation_id=%s AND seq>=%s AND seq<=%s AND NOT kind='token'"
-        f" AND (kind='message' OR kind IN ({marks(len(_KINDS))}) OR kind LIKE %s)"
+        f" AND (kind IN ({marks(len(_KINDS))}) OR kind LIKE %s)"
     )
     values = [conversation, least, head, *_KINDS, "%.stage"]
     with connection.cursor() as cursor:
