@@ -4,12 +4,20 @@ endpoint: before a request is read, and once its events are stored."""
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from django.db import connection
+
 from conversations.core.ids import text_digest
 from conversations.events import log
-from conversations.models import Conversation, TelemetryTrace
+from conversations.events.log.sql import marks, rows_of
+from conversations.events.log.sql_blocks import execute_rows
 from conversations.telemetry.intake import Memory, Trace
 
 BLOCK = 500  # rows of one query
+_ROWS = """SELECT t.key,c.key,c.is_staged,t.counted FROM conversations_telemetrytrace t
+JOIN conversations_conversation c ON c.id=t.conversation_id WHERE t.key IN"""
+_PLACES = "SELECT key,id FROM conversations_conversation WHERE NOT is_staged AND key IN"
+_SAVE = """INSERT INTO conversations_telemetrytrace(key,conversation_id,counted) VALUES %s
+ON CONFLICT(key) DO UPDATE SET conversation_id=excluded.conversation_id,counted=excluded.counted"""
 
 
 class TraceRow(NamedTuple):
@@ -24,11 +32,11 @@ def load(memory: Memory, sender: str, trace_ids: Sequence[str]) -> None:
     """Add to the memory what any process has stored of these traces."""
     traces = {_key(sender, trace_id): memory.trace(sender, trace_id) for trace_id in trace_ids}
     keys = list(traces)
-    for at in range(0, len(keys), BLOCK):
-        rows = TelemetryTrace.objects.filter(key__in=keys[at : at + BLOCK])
-        fields = rows.values_list("key", "conversation__key", "conversation__is_staged", "counted")
-        for key, conversation, is_hidden, counted in fields:
-            _take_over(traces[key], "" if is_hidden else conversation, counted)
+    with connection.cursor() as cursor:
+        for at in range(0, len(keys), BLOCK):
+            block = keys[at : at + BLOCK]
+            for key, conversation, is_hidden, counted in rows_of(cursor, f"{_ROWS} ({marks(len(block))})", block):
+                _take_over(traces[key], "" if is_hidden else conversation, counted)
 
 
 def _take_over(trace: Trace, conversation: str, counted: str) -> None:
@@ -56,17 +64,14 @@ def save(rows: Sequence[TraceRow]) -> None:
     """Write the rows of traces of which events are stored."""
     for at in range(0, len(rows), BLOCK):
         block = rows[at : at + BLOCK]
-        with log.write_transaction():
-            conversations = Conversation.objects.filter(key__in={row.conversation for row in block}, is_staged=False)
-            ids = dict(conversations.values_list("key", "pk"))
-            made = [
-                TelemetryTrace(key=row.key, conversation_id=ids[row.conversation], counted=row.counted)
-                for row in block
-                if row.conversation in ids
-            ]
-            TelemetryTrace.objects.bulk_create(
-                made, update_conflicts=True, unique_fields=["key"], update_fields=["conversation", "counted"]
-            )
+        keys = sorted({row.conversation for row in block})
+        with log.write_transaction(), connection.cursor() as cursor:
+            ids = dict(rows_of(cursor, f"{_PLACES} ({marks(len(keys))})", keys))
+            values: list[str | int] = []
+            for row in block:
+                if row.conversation in ids:
+                    values += (row.key, ids[row.conversation], row.counted)
+            execute_rows(cursor, _SAVE, 3, values)
 
 
 def _key(sender: str, trace_id: str) -> str:
