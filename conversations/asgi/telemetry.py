@@ -172,8 +172,11 @@ def _event_of(step: Step, caller: Caller) -> NewEvent:
     done elsewhere and starts no run."""
     body, key = _encoded(step), step.conversation
     parsed = as_parsed(step.payload, body)
-    event = NewEvent(key, parsed.kind, body.decode(), caller.principal.text, parsed, step.id)
-    return event._replace(starts_no_run=True, bus_id=step.id, credential=caller.principal.credential)
+    by = caller.principal
+    return NewEvent(  # by place, as in `from_bus`
+        key, parsed.kind, body.decode(), by.text, parsed, step.id, None, None, "", step.id, None, True, None, 0,
+        by.credential,
+    )  # fmt: skip
 
 
 def _event_of_agent(step: Step, caller: Caller) -> NewEvent:
