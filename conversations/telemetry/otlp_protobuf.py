@@ -1,5 +1,5 @@
-"""Decode OTLP in protobuf. The request is split into its spans here, and each is decoded on its own, large ones in
-slices (`otlp_slices`)."""
+"""Decode OTLP in protobuf. The request is split into slices of its spans here, and into its log records; large ones are
+decoded in slices of their own (`otlp_slices`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from conversations.telemetry.span import (
 
 _ERROR = 2  # of Status.StatusCode
 _PLAIN = ("trace_id", "span_id", "parent_span_id", "name", "start_time_unix_nano", "end_time_unix_nano")
-# Fields by their numbers, where they may be larger than a slice.
+_SCOPES, _ITEMS = 2, 2  # of a resource's group, of a scope's: fields by their numbers
+# The same, where they may be larger than a slice.
 _SPAN_NAME, _SPAN_ATTRIBUTES, _SPAN_EVENTS, _SPAN_STATUS = 5, 9, 11, 15
 _EVENT_NAME, _EVENT_ATTRIBUTES = 2, 3
 _RECORD_BODY, _RECORD_ATTRIBUTES, _RECORD_NAME = 5, 6, 12
@@ -31,33 +32,46 @@ _RECORD_BODY, _RECORD_ATTRIBUTES, _RECORD_NAME = 5, 6, 12
 
 def traces(request: bytes) -> Decoded:
     """Decode an `ExportTraceServiceRequest`. Raises Invalid for anything else, TooLarge for too many spans."""
-    from opentelemetry.proto.trace.v1.trace_pb2 import Span as Message  # late: no command needs it
+    from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans  # late: no command needs it
 
-    decoded, body = Decoded(), WireBody(request)
-    for source, start, end in _items(body):
-        parts = otlp_slices.parts(Message, body, start, end)
-        if len(parts) == 1 and not isinstance(parts[0], WireField):
-            message = parts[0]
-            body.count_fields(len(message.attributes))
-            attributes = pairs(message.attributes)
-            events = [SpanEvent(e.name, e.time_unix_nano, pairs(e.attributes)) for e in message.events]
-        else:
-            message = _head(body, parts)
-            attributes = otlp_slices.attributes(body, parts, _SPAN_ATTRIBUTES)
-            events = _events(Message.Event, body, parts)
-        trace_id, span_id = message.trace_id.hex(), message.span_id.hex()
-        if not is_id(trace_id, "traceId") or not is_id(span_id, "spanId"):
-            decoded.reject("a span must have a trace id of 16 bytes and a span id of 8")
-            continue
-        failed = message.HasField("status") and message.status.code == _ERROR
-        decoded.spans.append(
-            Span(
-                trace_id, span_id, message.parent_span_id.hex(), message.name,
-                message.start_time_unix_nano, message.end_time_unix_nano, attributes, source, events,
-                error_of(message.status.message, events) if failed else None,
-            )
-        )  # fmt: skip
+    decoded, body, count = Decoded(), WireBody(request), 0
+    for source, start, end in _groups(body):
+        for item in otlp_slices.items(ScopeSpans, body, start, end, _ITEMS):
+            if isinstance(item, WireField):
+                count = _more(count, 1)
+                _add(decoded, source, *_large_span(body, item))
+                continue
+            count = _more(count, len(item.spans))
+            for message in item.spans:
+                body.count_fields(len(message.attributes))
+                events = [SpanEvent(e.name, e.time_unix_nano, pairs(e.attributes)) for e in message.events]
+                _add(decoded, source, message, pairs(message.attributes), events)
     return decoded
+
+
+def _add(decoded: Decoded, source: SpanSource, message: Any, attributes: Attributes, events: list[SpanEvent]) -> None:
+    """Add a span, or reject it. `message` has what is neither attributes nor events."""
+    trace_id, span_id = message.trace_id.hex(), message.span_id.hex()
+    if not is_id(trace_id, "traceId") or not is_id(span_id, "spanId"):
+        decoded.reject("a span must have a trace id of 16 bytes and a span id of 8")
+        return
+    failed = message.HasField("status") and message.status.code == _ERROR
+    decoded.spans.append(
+        Span(
+            trace_id, span_id, message.parent_span_id.hex(), message.name,
+            message.start_time_unix_nano, message.end_time_unix_nano, attributes, source, events,
+            error_of(message.status.message, events) if failed else None,
+        )
+    )  # fmt: skip
+
+
+def _large_span(body: WireBody, field: WireField) -> tuple[Any, Attributes, list[SpanEvent]]:
+    """Decode a span that is larger than a slice; return the message without its attributes and events, and these."""
+    from opentelemetry.proto.trace.v1.trace_pb2 import Span as Message
+
+    parts = otlp_slices.parts(Message, body, field.start, field.end)
+    attributes = otlp_slices.attributes(body, parts, _SPAN_ATTRIBUTES)
+    return _head(body, parts), attributes, _events(Message.Event, body, parts)
 
 
 def logs(request: bytes) -> Decoded:
@@ -65,7 +79,7 @@ def logs(request: bytes) -> Decoded:
     from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord as Message  # late: no command needs it
 
     decoded, body = Decoded(), WireBody(request)
-    for source, start, end in _items(body):
+    for source, start, end in _records(body):
         parts = otlp_slices.parts(Message, body, start, end)
         trace_id, span_id = last(parts, "trace_id", b"").hex(), last(parts, "span_id", b"").hex()
         if not is_id(trace_id, "traceId") or not is_id(span_id, "spanId"):
@@ -79,21 +93,31 @@ def logs(request: bytes) -> Decoded:
     return decoded
 
 
-def _items(body: WireBody) -> Iterator[tuple[SpanSource, int, int]]:
-    """Yield the spans, or log records, of a request: both are nested alike. Nothing is listed: a group may have as many
-    fields as the body has bytes."""
-    groups, count = GroupCount(), 0
+def _records(body: WireBody) -> Iterator[tuple[SpanSource, int, int]]:
+    """Yield the log records of a request. Nothing is listed: a group may have as many fields as the body has bytes."""
+    count = 0
+    for source, group_start, group_end in _groups(body):
+        for start, end in _of(body, group_start, group_end, _ITEMS):
+            count = _more(count, 1)
+            yield source, start, end
+
+
+def _groups(body: WireBody) -> Iterator[tuple[SpanSource, int, int]]:
+    """Yield the groups of spans, or of log records, of a request: both are nested alike."""
+    groups = GroupCount()
     for start, end in _of(body, 0, len(body), 1):
         groups.add()
         resource = _resource(body, start, end)
-        for scope_start, scope_end in _of(body, start, end, 2):
+        for scope_start, scope_end in _of(body, start, end, _SCOPES):
             groups.add()
-            source = SpanSource(resource, _scope(body, scope_start, scope_end))
-            for item_start, item_end in _of(body, scope_start, scope_end, 2):
-                count += 1
-                if count > MAX_SPANS:
-                    raise TooLarge(f"a request must have at most {MAX_SPANS:,} spans")
-                yield source, item_start, item_end
+            yield SpanSource(resource, _scope(body, scope_start, scope_end)), scope_start, scope_end
+
+
+def _more(count: int, items: int) -> int:
+    """Return the sum. Raises TooLarge above the limit of one request."""
+    if count + items > MAX_SPANS:
+        raise TooLarge(f"a request must have at most {MAX_SPANS:,} spans")
+    return count + items
 
 
 def _resource(body: WireBody, start: int, end: int) -> Attributes:
@@ -158,4 +182,4 @@ def _body_of(body: WireBody, parts: Parts) -> Any:
 
 
 def _of(body: WireBody, start: int, end: int, number: int) -> Iterator[tuple[int, int]]:
-    return ((field.start, field.end) for field in fields(body, start, end) if field.number == number)
+    return ((field.start, field.end) for field in fields(body, start, end, number))

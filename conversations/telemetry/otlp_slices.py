@@ -79,6 +79,23 @@ def parts(kind: Message, body: WireBody, start: int, end: int) -> Parts:
     return pieces
 
 
+def items(kind: Message, body: WireBody, start: int, end: int, number: int) -> Iterator[Message | WireField]:
+    """Decode the items of a group, its fields of this number: small neighbours together, as a group of them; of one
+    that is larger than a slice, yield the position. Raises Invalid."""
+    first = last = -1  # of the neighbours that are not decoded yet
+    for field in fields(body, start, end, number):
+        is_large = field.end - field.start > SLICE
+        if first >= 0 and (is_large or field.tag != last or field.end - first > SLICE):
+            yield decoded(kind, body[first:last])
+            first = -1
+        if is_large:
+            yield field
+        else:
+            first, last = field.tag if first < 0 else first, field.end
+    if first >= 0:
+        yield decoded(kind, body[first:last])
+
+
 def last(pieces: Parts, name: str, default: Any) -> Any:  # of the field's type
     """Return a field of the last part that has it."""
     values = (getattr(part, name) for part in reversed(pieces) if not isinstance(part, WireField))
@@ -168,8 +185,8 @@ def _check_count(members: Attributes) -> None:
         raise TooLarge(f"a span must have at most {MAX_ATTRIBUTES:,} attributes")
 
 
-def fields(body: WireBody, start: int, end: int) -> Iterator[WireField]:
-    """Yield the fields of a message that have a length; others are skipped."""
+def fields(body: WireBody, start: int, end: int, number: int = 0) -> Iterator[WireField]:
+    """Yield the fields of a message that have a length, or those of one number; others are skipped."""
     at = start
     while at < end:
         body.count_fields(1)
@@ -184,7 +201,8 @@ def fields(body: WireBody, start: int, end: int) -> Iterator[WireField]:
             size, at = _varint(body, at, end)
             if size > end - at:
                 raise malformed()
-            yield WireField(tag >> 3, at, at + size, first)
+            if not number or tag >> 3 == number:
+                yield WireField(tag >> 3, at, at + size, first)
             at += size
         elif kind == _VARINT:
             _, at = _varint(body, at, end)
