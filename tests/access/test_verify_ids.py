@@ -181,4 +181,6 @@ def test_vectors_of_format_3():
     assert sha256(f"\0{digest}".encode()).hexdigest() == seed
     assert hash_chain.format_of(seed, identity, row) == 3
     assert hash_chain.format_of(seed, "alice@example.com", row) == 0
+    row.hash = hash_chain.link_v1(seed, identity, row.seq, row.kind, row.at, row.principal, row.event_id, row.digest)
+    assert hash_chain.format_of(seed, identity, row) == 0
     assert hash_chain.erased_key(digest) == "erased-a665c52829b93576"
