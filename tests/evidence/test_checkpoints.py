@@ -12,6 +12,7 @@ from conversations.core.write_transaction import in_write_transaction, write_tra
 from conversations.events import log
 from conversations.evidence import checkpointer, checkpoints, merkle, notes, state, tree, witnesses
 from conversations.evidence.checkpoints import LAST, Signer
+from conversations.evidence.notes import TreeHead
 from conversations.models import AuditEntry, Checkpoint, Conversation, TreeChain, TreeLeaf, TreeNode, Witnessed
 from tests.support import merkle_proofs
 from tests.support.cast import client_of, person
@@ -156,6 +157,21 @@ def test_an_older_database_is_not_signed(signer):
     TreeChain.objects.all().delete()
 
     with pytest.raises(Conflict, match="does not contain the signed checkpoint 2"):
+        checkpoints.make(signer)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_tree_that_differs_from_what_was_signed_last_is_not_signed(signer, size):
+    """As of a copy of the database, after another server signed the original with the same keys."""
+    for key in ("a", "b"):
+        say(key)
+        checkpoints.make(signer)
+    key = signer.key()
+    elsewhere = TreeHead(key.origin, size, merkle.leaf_hash(b"of another event"))
+    signer.remember(notes.join(elsewhere.text, key.sign(elsewhere)))
+    say("a")
+
+    with pytest.raises(Conflict, match=f"does not contain the signed checkpoint {size}"):
         checkpoints.make(signer)
 
 
