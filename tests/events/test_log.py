@@ -15,6 +15,7 @@ from conversations.events.log import hash_chain, sql, token_check
 from conversations.events.payload import parse
 from conversations.events.projections import token_access
 from conversations.models import Conversation, Event, Participant, Post, Token, ToolCall
+from conversations.redaction.redact import redact
 
 pytestmark = pytest.mark.django_db
 AGENT = principals.token_principal("robot")
@@ -74,6 +75,19 @@ def test_one_envelope_on_two_topics_is_one_event_and_two_posts():
 
     assert (again.seq, again.is_new, again.clashes) == (1, False, False)
     assert sorted(Post.objects.values_list("topic", "event_seq")) == [("chat:B", 1), ("chat:a", 1)]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("bus_id", [None, "b1"])
+def test_a_redacted_event_that_comes_again_is_neither_stored_nor_a_clash(bus_id):
+    said = message_event("a", words="my number is 4711", id="e1", bus_id=bus_id)
+    log.append([said])
+    redact(principals.SYSTEM, "a", [1], "private")
+
+    (again,) = log.append([said])
+
+    assert (again.seq, again.is_new, again.clashes) == (1, False, False)
+    assert not Event.objects.filter(body__contains="4711").exists()
 
 
 def test_bus_id_reused_with_another_payload_clashes():
