@@ -12,13 +12,14 @@ from django.conf import settings
 
 from agents_app.teams.definition import Team
 from agents_app.worker import blocked_runs, saved_state
-from agents_app.worker.saved_state import SavedState
+from agents_app.worker.saved_state import Incompatible, SavedState
 from conversations.core.errors import Conflict
 from conversations.events import log
 from conversations.models import Agent as AgentRow
 from conversations.models import Approval, Run, ToolCall
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
+from conversations.runs.claims import Claim
 from dashboard.pages.conversation_entries import entries_of
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.cast import cast
@@ -132,6 +133,16 @@ def words(key="c"):
     """Return what the conversation's page says."""
     drawn = "".join(map(str, entries_of(log.newest_page(key))))
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", drawn)).split())
+
+
+def test_a_signed_state_is_that_of_one_run_and_one_release():
+    state, mac, sdk = saved_state.sign("first", SavedState("{}", turns=1), "tools")
+    claim = Claim("first", 2, "c", "Clerk", "agent", 1, state, mac, sdk)
+    assert saved_state.verify(claim) == (SavedState("{}", turns=1, interjections=[]), "tools")
+
+    for change in ({"run": "second"}, {"sdk": f"{sdk}2"}, {"state": state.replace('"turns": 1', '"turns": 2')}):
+        with pytest.raises(Incompatible, match="does not match its signature"):
+            saved_state.verify(claim._replace(**change))
 
 
 @pytest.mark.parametrize("form", ["1.17", "1.20"])
