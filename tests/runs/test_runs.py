@@ -173,6 +173,18 @@ def test_a_paused_or_owned_conversation_queues():
     assert claims.claim("host:1", served_agents("town", "Dialogue"), at_most=1) == []
 
 
+@pytest.mark.parametrize("held", [{"state": "paused"}, {"owner": "user:otto"}], ids=["paused", "taken over"])
+def test_a_conversation_that_is_held_while_its_run_is_being_claimed_keeps_it_queued(monkeypatch, held):
+    say()
+    take = claims._take
+    monkeypatch.setattr(
+        claims, "_take", lambda *run, **how: (Conversation.objects.update(**held), take(*run, **how))[1]
+    )
+
+    assert claims.claim("host:1", served_agents("town", "Dialogue"), at_most=1) == []
+    assert Run.objects.get().status == "queued"
+
+
 def test_a_worker_that_lost_its_run_writes_nothing_more():
     claim = claimed()
     Run.objects.update(lease_until=1)
