@@ -213,6 +213,14 @@ def test_a_lease_begins_when_the_turn_to_write_has_come(monkeypatch):
     assert Run.objects.get().lease_until == 20_000_000 + leases.RUN_LEASE_S * 1_000_000
 
 
+def test_a_lease_is_renewed_by_nobody_but_the_attempt_that_holds_the_run():
+    claim = claimed()
+    Run.objects.update(attempt=claim.attempt + 1, lease_until=1)
+
+    assert claims.renew([claim]) == {}
+    assert Run.objects.get().lease_until == 1
+
+
 def test_a_call_that_was_executing_when_its_worker_died_is_unknown_and_never_entered_again():
     claim = claimed()
     claims.begin_execution(claim, step("start"))
