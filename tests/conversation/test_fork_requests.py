@@ -184,3 +184,14 @@ def test_a_fork_that_was_cut_off_is_removed_at_the_next_start(otto, monkeypatch)
     with pytest.raises(Conflict), log.write_transaction():
         copied.publish()
     assert not Conversation.objects.visible().filter(key="half").exists()
+
+
+def test_a_fork_that_is_removed_while_it_is_copied_leaves_no_event(otto):
+    parent = everything()
+    copied = log.ForkCopy(log.StagedBatch(), "half", parent, upto=parent.head_seq)
+    Conversation.objects.filter(is_staged=True).update(last_at=1)
+    log.discard_staged()
+
+    with pytest.raises(Conflict, match="cleaned up as abandoned"):
+        copied.take()
+    assert Event.objects.count() == parent.head_seq
