@@ -1,8 +1,10 @@
 """Which posts the relay takes, and how it goes through them."""
 
+import asyncio
 import json
 
 import pytest
+from redis.exceptions import OutOfMemoryError
 
 from conversations.core import principals
 from conversations.events import log, payload
@@ -102,6 +104,32 @@ def test_what_one_sweep_left_the_next_one_takes():
 
     assert relay.unsent() == []
     assert [post.bus_id for post in relay.unsent()] == ["p-1"]
+
+
+class FullAtFirst:
+    """A pipeline to a Redis that has no room for the first entry, and some for those after it."""
+
+    def pipeline(self, **_):
+        return self
+
+    def execute_command(self, *_):
+        pass
+
+    async def execute(self, **_):
+        return [OutOfMemoryError("OOM command not allowed"), b"1-0", b"2-0"]
+
+
+def test_behind_what_redis_did_not_take_nothing_of_its_topic_counts_as_sent():
+    relay_start.ensure_start()
+    post("p-1", "p-2")
+    post("other", topic="chat:d")
+    relay = Relay(Echoes())
+    posts = relay.unsent()
+
+    sent, error = asyncio.run(relay.send(FullAtFirst(), posts))
+
+    assert [post.bus_id for post in posts if post.id in sent] == ["other"]
+    assert isinstance(error, OutOfMemoryError)
 
 
 def test_a_sweep_that_broke_off_begins_anew():
