@@ -11,7 +11,8 @@ from functools import partial
 import pytest
 from agents import Agent
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
-from mcp.types import CallToolResult, TextContent
+from mcp import MCPError
+from mcp.types import CONNECTION_CLOSED, CallToolResult, TextContent
 from mcp.types import Tool as McpTool
 
 from agents_app.mcp import connections, limits
@@ -330,3 +331,17 @@ def test_a_call_approved_for_one_tool_is_not_made_with_another_of_the_same_schem
 
     assert (run.status, ToolCall.objects.get().status) == ("incompatible", "blocked")
     assert event_bodies("run.incompatible")[0]["reason"] == "a tool whose approval was requested has changed: stamp"
+
+
+def test_a_call_that_ends_with_its_connection_may_have_taken_effect():
+    """The transport may tell the call of it before anybody else."""
+
+    class Closing:
+        async def call_tool(self, *_):
+            raise MCPError(CONNECTION_CLOSED, "Connection closed")
+
+    link = connections.McpConnection(Faulty(), changed=None)
+    link._inner = Closing()
+
+    with pytest.raises(connections.McpDown, match="broke: the call may have taken effect"):
+        asyncio.run(link.call_tool("stamp", {}))
