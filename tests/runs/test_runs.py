@@ -204,6 +204,17 @@ def test_a_worker_that_lost_its_run_writes_nothing_more():
     assert claims.renew([claim]) == {}
 
 
+def test_an_earlier_attempt_of_a_run_that_is_running_again_writes_nothing():
+    claim = claimed()
+    Run.objects.update(attempt=claim.attempt + 1)
+    before = kinds()
+
+    with pytest.raises(Fenced, match="is no longer running in attempt 1"):
+        log.append([claim.event({"event": "run.done"})])
+
+    assert kinds() == before
+
+
 def test_a_lease_begins_when_the_turn_to_write_has_come(monkeypatch):
     claim = claimed()
     monkeypatch.setattr(leases, "database_now", lambda: 20_000_000 if in_write_transaction() else 10_000_000)
