@@ -159,6 +159,22 @@ def test_what_keeps_a_witness_from_counting_is_said(signer, keys, allowed, words
     assert state.current().words.endswith("witnessed by nobody")
 
 
+def test_a_signature_by_another_key_than_the_witnesses_is_not_kept(signer):
+    class Talkative(StandInWitness):
+        def answer(self, body):
+            status, words = super().answer(body)
+            return status, notes.Signature("stranger.example/s", b"0123", bytes(72)).line + words
+
+    say("a")
+    checkpoints.make(signer)
+    witness = Talkative(checkpoints.verifier_keys())
+    with serving(witness) as url:
+        witnesses.submit_all([parse(url)], [witness.key], LOOPBACK)
+
+    kept = notes.parse_signature_lines(Witnessed.objects.get().signatures)
+    assert [signature.name for signature in kept] == [witness.key.name]
+
+
 def test_a_witness_refuses_a_record_that_went_back(signer):
     say("a")
     checkpoints.make(signer)
