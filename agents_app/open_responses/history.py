@@ -11,7 +11,6 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from agents_app.open_responses.request import Item, RunRequest, Unfit, objects
-from conversations.core import principals
 from conversations.events.log import bounded_reads
 from conversations.events.response_ids import input_items, is_reference
 from conversations.models import Conversation, Event, Response
@@ -84,12 +83,10 @@ def _referred(ids: Collection[str], conversation: str) -> dict[str, Item]:
     `MAX_SIZE` characters. Raises Unfit for a reference to nothing."""
     items_by_id: dict[str, Item] = {}
     left = MAX_SIZE
-    for kind, principal, body in _bodies(conversation).iterator(bounded_reads.FETCHED) if ids else ():
+    for kind, body in _bodies(conversation).iterator(bounded_reads.FETCHED) if ids else ():
         left -= len(body)
         if left < 0 or len(items_by_id) == len(ids):
             break
-        if kind == "response.completed" and not principals.is_ours(principal):
-            continue
         for item in _items(kind, body):
             if item.get("id") in ids and not is_reference(item):
                 items_by_id.setdefault(str(item["id"]), item)
@@ -98,13 +95,13 @@ def _referred(ids: Collection[str], conversation: str) -> dict[str, Item]:
     return items_by_id
 
 
-def _bodies(conversation: str) -> QuerySet[Event, tuple[str, str, str]]:
-    """Return type, principal and body of the events that have the items of a conversation's responses, newest first."""
+def _bodies(conversation: str) -> QuerySet[Event, tuple[str, str]]:
+    """Return type and body of the events that have the items of a conversation's responses, newest first."""
     row = Conversation.objects.get(key=conversation)
-    answered = Q(kind="response.completed", run__isnull=False)
+    answered = Q(kind="response.completed", run__isnull=False)  # a claim has no run
     received = Q(Exists(_responses(row).filter(in_seq=OuterRef("seq"))), kind="response.received")
     events = Event.objects.filter(answered | received, conversation=row)
-    return events.order_by("-seq").values_list("kind", "principal", "body")
+    return events.order_by("-seq").values_list("kind", "body")
 
 
 def _responses(row: Conversation) -> QuerySet[Response]:

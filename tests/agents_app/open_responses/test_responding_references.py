@@ -7,9 +7,11 @@ from agents.testing import ScriptedModel, assistant_message
 from agents_app.open_responses import history
 from agents_app.teams.definition import Team
 from conversations.events import response_ids
+from conversations.models import Run
 from conversations.runs.responses import stored_response
 from tests.support.agents_running import ended_runs, team, working
 from tests.support.responses import answer, ask, user
+from tests.support.teamwork import claim_from_outside
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 
@@ -51,3 +53,17 @@ def test_references_are_sought_in_a_limited_part_of_the_record(monkeypatch):
         ended_runs(5)
 
     assert [answer(response)["status"] for response in answers] == ["completed", "failed"]
+
+
+def test_an_item_that_somebody_claims_was_answered_is_none_to_refer_to():
+    item = {"id": "msg_1", "type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "yes"}]}
+    with working(team(*[[assistant_message("so")]] * 2)):
+        first = ask("a", key="c")
+        ended_runs()
+        run = Run.objects.get().id
+        claim_from_outside("c", {"event": "response.completed", "response_id": first, "run_id": run, "output": [item]})
+        second = ask([{"id": "msg_1"}, user("go on")], key="c")
+        ended_runs(2)
+
+    assert answer(second)["status"] == "failed"
+    assert "There is no item msg_1" in answer(second)["error"]["message"]
