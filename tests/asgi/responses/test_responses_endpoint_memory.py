@@ -10,11 +10,13 @@ from django.db import connection, transaction
 from conversations.access.accounts import tokens
 from conversations.core.principals import SYSTEM, token_principal
 from conversations.core.write_transaction import lock_actions
+from conversations.events import log
 from conversations.events.log import bounded_reads
 from conversations.events.response_ids import ResponseRequest
-from conversations.models import Conversation, Response, Run, ToolCall
+from conversations.models import Conversation, Event, Response, Run, ToolCall
 from conversations.runs.responses import create as asking
 from conversations.runs.responses import response_chain
+from tests.events.test_log import message_event
 from tests.support import stand_in
 from tests.support.live import until
 from tests.support.responses_served import served_desk
@@ -163,6 +165,24 @@ def test_responses_go_on_beside_each_other_and_a_revocation_waits_for_them(desk)
 
     assert not revoking.is_alive()
     assert Response.objects.count() == 1
+
+
+def test_a_conversation_that_somebody_begins_meanwhile_leaves_a_run_its_own_input(desk, monkeypatch):
+    with_events = asking._with_events
+
+    def beside(*facts):
+        monkeypatch.undo()
+        made = with_events(*facts)
+        log.append([message_event("conv_42")])
+        return made
+
+    monkeypatch.setattr(asking, "_with_events", beside)
+    words = [{"type": "message", "role": "user", "content": "hi"}]
+
+    asking.receive(token_principal("asker-operator"), ResponseRequest(model=MODEL, input=words, conversation="conv_42"))
+
+    run = Run.objects.get()
+    assert Event.objects.get(conversation=run.conversation_id, seq=run.input_seq).kind == "response.received"
 
 
 @needs_postgresql
