@@ -5,15 +5,21 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from switchboard.api import Api
 from switchboard.errors import Refused, SpoolFull
+from switchboard.sender import Sender
 from switchboard.spool import Spool
+from tests.support.live import until
 
 PLENTY = {"max_bytes": 1 << 30, "max_messages": 1 << 20}
 FORKING = """
@@ -75,6 +81,40 @@ def test_reopened_spool_has_what_waits(spool: Spool, tmp_path: Path) -> None:
     assert (again.messages, again.bytes) == (2, 16)
     assert again.first(10, 1000) == lines(1, 2)
     again.close()
+
+
+class HangingServer:
+    """It takes a request, and answers none until it is told to."""
+
+    def __init__(self) -> None:
+        self.has_request, self.answers = threading.Event(), threading.Event()
+
+    def publish_kept(self, lines: list[bytes]) -> list[None]:
+        """Accept all messages."""
+        self.has_request.set()
+        assert self.answers.wait(60)
+        return [None] * len(lines)
+
+    publish = publish_kept
+
+
+def test_what_is_on_its_way_is_saved_before_what_waits_behind_it(spool: Spool, tmp_path: Path) -> None:
+    server = HangingServer()
+    sender = Sender(cast(Api, server), spool)
+    first, second = lines(1, 2)
+    with ThreadPoolExecutor(2) as threads:
+        sent = [threads.submit(sender.send, first)]
+        assert server.has_request.wait(60)
+        sent.append(threads.submit(sender.send, second))
+        until(lambda: sender.waiting == 2, what="both to wait")
+
+        sender.save()
+
+        saved = (tmp_path / "0.jsonl").read_bytes()
+        server.answers.set()
+        assert [future.result(60) for future in sent] == [None, None]
+    sender.close(60)
+    assert saved == first + b"\n" + second + b"\n"
 
 
 def test_torn_last_line_is_told_and_cut_off(spool: Spool, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
