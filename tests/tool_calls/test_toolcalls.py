@@ -54,6 +54,16 @@ def test_filters_find_what_a_look_finds_whatever_the_order_of_times(team, monkey
         assert listed_ids(filters, limit=3, walk=5) == wanted, filters
 
 
+def test_both_ends_of_a_time_range_are_within_it():
+    log.append(toolcalls.call("c", 1, agent="Desk"))
+    call = ToolCall.objects.get()
+    at = call.started_at
+
+    assert listed_ids(CallFilters(since=at, until=at)) == [call.id]
+    assert listed_ids(CallFilters(since=at + 1)) == []
+    assert listed_ids(CallFilters(until=at - 1)) == []
+
+
 def test_a_count_ends_at_its_bound(monkeypatch):
     monkeypatch.setattr(facets, "MAX_COUNT", 9)
     for number in range(12):
