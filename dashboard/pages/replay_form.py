@@ -26,7 +26,7 @@ EFFECTS = {
     "destructive": "Destructive.",
 }
 BUTTONS: dict[argument_form.Editor, str] = {"fields": "Run for real", "raw": "Run with this JSON"}
-TAKES = "Replaying it requires a grant, a reason, and the tool’s name typed in."
+TAKES = "Replaying it requires a reason, and the tool’s name typed in."
 SECOND = "A second person has to approve it before it runs."
 APPROVAL = "It needs approval before it runs."
 

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from conversations.access.accounts.edit_grants import give_grant
 from conversations.core import principals
 from conversations.core.principals import SYSTEM
 from conversations.events import log
@@ -236,6 +237,25 @@ def test_what_is_missing_is_told_beside_the_form(people, desk):
     assert "this requires a grant; an admin can grant it" in plain(no_grant)
     assert "street: 1 is not of type 'string'" in plain(unfit)
     assert len(desk.ran) == 1
+
+
+def test_whether_a_grant_is_missing_is_said_to_those_who_lack_it(people, desk):
+    calls = desk.recorded("send", "put")
+    ada, otto = client_of(people["admin"]), client_of(people["operator"])
+
+    def page_of(client, name="send"):
+        text = words(client.get(f"/calls/{calls[name].id}/"))
+        return re.findall(r'value="(run[^"]*)"[^>]*disabled', text), text[text.index('id="replay"') :]
+
+    with working(desk.team()):
+        of_admin, without, keyed = page_of(ada), page_of(otto), page_of(otto, "put")
+        give_grant(people["admin"], "otto", "replay", "send", reason="covers for the desk")
+        granted = page_of(otto)
+
+    assert without[0] == ["run", "run-raw"]
+    assert "You have no grant for this; an admin can give you one on the People page." in without[1]
+    assert (keyed[0], "also need a grant, which you do not have" in keyed[1]) == ([], True)
+    assert [(off, "grant" in text) for off, text in (of_admin, granted)] == [([], False)] * 2
 
 
 def test_a_browser_asks_for_reason_and_name_of_a_call_but_not_of_a_dry_look(people, desk):
