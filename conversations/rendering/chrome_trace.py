@@ -56,8 +56,8 @@ def _slices(read: TimelineEvents, layout: TimelineLayout) -> Iterator[_Slice]:
             yield _Slice(RUNS, _line(words), row.kind, row.start, end, facts)
         elif row.kind == "agent":
             yield _Slice(_name(row.name), _name(row.name), "agent", row.start, end, _with(facts, "stage", row.words))
-            for start, stop in row.turns:
-                yield _Slice(_name(row.name), "model turn", "model", start, stop, {"event": row.seq})
+            for turn in row.turns:
+                yield _Slice(_name(row.name), "model turn", "model", turn.start, turn.end, {"event": turn.seq})
         elif row.kind == "call":
             yield _Slice(callers.get(row.seq) or NOBODY, _line(row.name), "tool", row.start, end, facts)
 

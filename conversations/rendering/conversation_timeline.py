@@ -18,7 +18,7 @@ from conversations.events.response_ids import words_of
 from conversations.models.run import EXTERNAL
 from conversations.rendering import timeline_external
 from conversations.rendering.event_rows import ParsedEvent, author, line, parse_event
-from conversations.rendering.timeline_rows import STATES, TimelineRow, call_row
+from conversations.rendering.timeline_rows import STATES, ModelTime, TimelineRow, call_row
 from conversations.rendering.timeline_scale import TimelineScale, scale_of
 
 ENDS = registry.run_ends()
@@ -123,7 +123,7 @@ def _busy(rows: Iterable[TimelineRow], last: int) -> Iterable[tuple[int, int]]:
 
 
 def _totals(rows: Sequence[TimelineRow], first: int, last: int) -> TimelineTotals:
-    models = sum(stop - begin for row in rows for begin, stop in row.turns)
+    models = sum(turn.end - turn.start for row in rows for turn in row.turns)
     tools = sum((row.end or row.start) - row.start for row in rows if row.kind == "call" and row.depth < DEPTHS)
     waits = sum((row.end if row.end is not None else last) - row.start for row in rows if row.kind == "wait")
     waiting = sum(row.kind == "wait" and row.end is None for row in rows)
@@ -154,7 +154,7 @@ class _Held:
         self.seq, self.last_seq, self.start = event.seq, event.seq, event.at
         self.first_seq = event.seq  # of its row
         self.end: int | None = None
-        self.turns: list[tuple[int, int]] = []
+        self.turns: list[ModelTime] = []
         self.inner: list[_Inner] = []
 
 
@@ -249,14 +249,14 @@ class _RunReader:
         parent, agent = line(body.get("parent_call")), line(body.get("agent"))
         if not parent:
             held = self._of_turn(event, agent, start)
-            held.turns.append((max(start, held.start), event.at))
+            held.turns.append(ModelTime(max(start, held.start), event.at, event.seq))
             return
         inner = self._inner.get(parent)
         if inner is None or inner.name != agent:
             inner = self._inner[parent] = _Inner(parent, agent, event, start)
             if self._open is not None:
                 self._open.inner.append(inner)
-        inner.turns.append((start, event.at))
+        inner.turns.append(ModelTime(start, event.at, event.seq))
         inner.end, inner.last_seq = event.at, event.seq
 
     def _of_turn(self, event: Stored, agent: str, start: int) -> _Held:

@@ -50,7 +50,7 @@ def _drawn(plan: TimelineLayout, number: int, row: TimelineRow) -> DrawnRow:
     kind = "failed" if row.state in BAD else "wait" if row.state == "waiting" and row.kind == "call" else row.kind
     outer = _open_bar if is_open else _bar
     bars = [outer(kind, scale.at(row.start), scale.at(end))]
-    bars += [_bar("model", scale.at(begin), scale.at(stop)) for begin, stop in row.turns]
+    bars += [_bar("model", scale.at(turn.start), scale.at(turn.end)) for turn in row.turns]
     is_tool, has_moment = row.kind == "call", is_open or row.kind == "message"
     took = "" if has_moment else timestamps.duration((end - row.start) / 1000)
     return DrawnRow(

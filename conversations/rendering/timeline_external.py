@@ -10,7 +10,7 @@ from conversations.events import registry
 from conversations.events.log.records import Stored
 from conversations.events.log.timeline_reads import CallTimes
 from conversations.rendering.event_rows import line
-from conversations.rendering.timeline_rows import STATES, TimelineRow, call_row
+from conversations.rendering.timeline_rows import STATES, ModelTime, TimelineRow, call_row
 
 ENDS = registry.run_ends()
 HANDOFF = "agent.handoff"
@@ -30,7 +30,7 @@ class _Run(NamedTuple):
     words: str
     state: str
     seqs: list[int]
-    turns: list[tuple[int, int]]
+    turns: list[ModelTime]
     calls: list[CallTimes]
 
 
@@ -51,7 +51,7 @@ def rows(
     by_agent = _by_agent(runs)
     for event, body in turns:
         if (run := _innermost(by_agent, _agent(body), event.at)) is not None:
-            run.turns.append((max(run.start, event.at - _duration(body)), event.at))
+            run.turns.append(ModelTime(max(run.start, event.at - _duration(body)), event.at, event.seq))
     left: list[CallTimes] = []
     for call in calls:
         run = _innermost(by_agent, call.agent, call.began_at) if call.run is None else None

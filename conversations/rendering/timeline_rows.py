@@ -17,6 +17,14 @@ STATES |= {"timeout": "failed", "unknown": "unknown", "called": "running"} | dic
 )
 
 
+class ModelTime(NamedTuple):
+    """A time when a model worked, from its start to its end (µs UTC), and the event that reports it."""
+
+    start: int
+    end: int
+    seq: int
+
+
 class TimelineRow(NamedTuple):
     """One row: what it is, whose, start and end (µs UTC; None: ongoing), its first and last event, and the times within
     it when a model worked."""
@@ -30,7 +38,7 @@ class TimelineRow(NamedTuple):
     seq: int
     last_seq: int
     state: str = ""
-    turns: tuple[tuple[int, int], ...] = ()
+    turns: tuple[ModelTime, ...] = ()
 
 
 def call_row(call: CallTimes, depth: int) -> TimelineRow:

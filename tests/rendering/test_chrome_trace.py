@@ -11,7 +11,7 @@ from conversations.events.log.timeline_reads import TimelineEvents
 from conversations.models import Conversation
 from conversations.rendering import chrome_trace
 from conversations.rendering.conversation_timeline import TimelineLayout, TimelineTotals
-from conversations.rendering.timeline_rows import TimelineRow
+from conversations.rendering.timeline_rows import ModelTime, TimelineRow
 from conversations.rendering.timeline_scale import scale_of
 from tests.support import large_talks, teamwork
 from tests.support.cast import person
@@ -55,7 +55,7 @@ def check(trace: dict[str, Any]) -> list[dict[str, Any]]:
 def test_agents_are_threads_and_what_they_do_nests() -> None:
     trace = traced(
         row("run", "agent:Dialogue", 0, 900, words="run"),
-        row("agent", "agent:Dialogue", 10, 900, 1, turns=((20, 100),)),
+        row("agent", "agent:Dialogue", 10, 900, 1, turns=(ModelTime(20, 100, 7),)),
         row("call", "find", 200, 300, 2),
     )
 
@@ -65,6 +65,7 @@ def test_agents_are_threads_and_what_they_do_nests() -> None:
     threads = {e["args"]["name"]: e["tid"] for e in trace["traceEvents"] if e["name"] == "thread_name"}
     assert set(threads) == {"Runs and waits", "Dialogue", "Tool calls"}
     assert complete[1]["tid"] == complete[2]["tid"] == threads["Dialogue"]
+    assert complete[2]["args"] == {"event": 7}
 
 
 def test_what_overlaps_without_nesting_goes_to_a_thread_of_its_own() -> None:

@@ -131,7 +131,7 @@ def test_a_run_that_began_before_what_was_read_shows_the_work_that_was_read():
         ("agent", 1, "agent:Coordinator", at(9) - at(0.8), at(12.1)),
         ("call", 2, "look_up", at(10), at(10.3)),
     ]
-    assert timeline.rows[1].turns == ((at(9) - at(0.8), at(9)), (at(11.5), at(12)))
+    assert timeline.rows[1].turns == ((at(9) - at(0.8), at(9), 7), (at(11.5), at(12), 10))
 
 
 def test_the_end_of_a_run_alone_is_drawn():
@@ -152,7 +152,7 @@ def test_a_turn_told_after_its_run_has_ended_leaves_it_ended():
     timeline = conversation_timeline.layout(TimelineEvents(1, 3, at(3.5), read, [], []))
 
     assert [(row.kind, row.end) for row in timeline.rows] == [("run", at(3.5)), ("agent", at(3))]
-    assert timeline.rows[1].turns == ((at(2.5), at(3.5)),)
+    assert timeline.rows[1].turns == ((at(2.5), at(3.5), 3),)
 
 
 def test_a_long_wait_is_folded_and_work_keeps_its_length():
