@@ -32,6 +32,7 @@ def rows_of(events: Iterable[Stored]) -> list[OutlineRow]:
     """Return the rows of events in order; an agent when another one continues, messages when a person speaks."""
     rows: list[OutlineRow] = []
     working, repeats = "", RepeatWatch()
+    agents: dict[str, ParticipantMark] = {}  # who works, by run
     for event in events:
         if repeats.of(event) and event.kind == "user_message":
             continue
@@ -39,6 +40,9 @@ def rows_of(events: Iterable[Stored]) -> list[OutlineRow]:
             continue  # a thumb alone
         row = _row(event)
         if row.sort == "agent":
+            if (mark := agents.get(event.run or "")) and event.kind == "run.started":
+                row = row._replace(mark=mark)  # a further attempt continues with the agent that paused
+            agents[event.run or ""] = row.mark
             if row.mark.key == working:
                 continue
             working = row.mark.key
@@ -79,7 +83,7 @@ def _words_in_lane(read: event_rows.ParsedEvent) -> str:
     if event_type is None or event_type.lane is None:
         return read.event.kind
     lane = event_type.lane
-    return f"{lane_words.verb(read, lane)} {lane_words.text(read, lane) if lane.field else ''}"
+    return lane_words.sentence(read, lane)
 
 
 def _line(event: Stored, sort: Sort, glyph: str, words: str) -> OutlineRow:

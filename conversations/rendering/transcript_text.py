@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from conversations.core import hidden_characters
+from conversations.core.json_values import text_of
 from conversations.events import registry
 from conversations.events.log.annotation_reads import RecordedAnnotation
 from conversations.events.log.records import Stored
@@ -54,8 +55,9 @@ def pieces(
     style = _MARKDOWN if form == "markdown" else _PLAIN
     yield style.heading(_line(title), f"{_line(key)}, {head:,} events. Times are UTC.")
     day, repeats = "", RepeatWatch()
+    waiting: dict[str, str] = {}  # the tools of calls that wait for approval, by call
     for event in events:
-        entry = _entry(event, repeats)
+        entry = _entry(event, repeats, waiting)
         if entry is None:
             yield from _notes(style, notes(event.seq), f"on event {event.seq}")
             continue
@@ -69,11 +71,11 @@ def pieces(
 def plain(event: Stored, repeats: RepeatWatch) -> str | None:
     """Return the next event as plain text, its clock with its zone, as it has no heading; None for one without text of
     its own, or only at the full level of detail."""
-    entry = _entry(event, repeats)
+    entry = _entry(event, repeats, {})
     return None if entry is None else _PLAIN.entry(entry._replace(clock=f"{entry.clock} UTC"))
 
 
-def _entry(event: Stored, repeats: RepeatWatch) -> TextEntry | None:
+def _entry(event: Stored, repeats: RepeatWatch, waiting: dict[str, str]) -> TextEntry | None:
     """Return the next event as an entry; None for one without text of its own, or only at the full level of detail."""
     read, is_repeat = event_rows.parse_event(event), bool(repeats.of(event))
     if event_rows.level_of(event.kind) not in LEVELS:
@@ -84,7 +86,7 @@ def _entry(event: Stored, repeats: RepeatWatch) -> TextEntry | None:
         return None
     sender, recipient = lane_cards.ends(event, None)
     when = timestamps.of_event(event.at, event.principal, read.body).shown
-    did, words, code = _words_of(read)
+    did, words, code = _words_of(read, waiting)
     to = "everyone" if event_rows.is_to_all(read) else recipient.title if recipient else ""
     mark = " · redacted" if event_rows.is_redacted(read) else ""
     return TextEntry(when.iso[:10], when.clock, event.seq, sender.title, to, did, words, code, mark)
@@ -93,21 +95,29 @@ def _entry(event: Stored, repeats: RepeatWatch) -> TextEntry | None:
 def _notes(style: "_Style", notes: Iterable[RecordedAnnotation], place: str = "") -> Iterator[str]:
     """Yield the annotations of an event; with its `place` if the event itself is not shown."""
     for note in notes:
+        when = timestamps.of_event(note.at, "", {}).shown
         about = " ".join(filter(None, [_THUMBS[note.thumb], place]))
+        about = " · ".join(filter(None, [about, f"{when.iso[:10]} {when.clock}", str(note.seq)]))
         yield style.note(_line(mark_for(note.author, note.author).title), about, note.text)
 
 
-def _words_of(read: ParsedEvent) -> tuple[str, str, str]:
+def _words_of(read: ParsedEvent, waiting: dict[str, str]) -> tuple[str, str, str]:
     kind = read.event.kind
     if kind in SPOKEN:
         return "", read.payload.words, ""
     if kind == "tool_step":
         return _step(read)
+    if kind == "approval.requested" and not lane_words.is_for_budget(read):
+        name = waiting[str(read.body.get("tool_call"))] = _line(read.payload.name or "unnamed tool")
+        return f"requested approval for {name}", "", read.payload.args_raw or _json(read.payload.args)
     event_type = registry.find(kind)
     lane = event_type.lane if event_type else None
     if lane is None:
         return _line(kind), "", ""
-    return _line(lane_words.verb(read, lane)), lane_words.text(read, lane), ""
+    did = _line(lane_words.verb(read, lane))
+    if kind == "approval.decided" and (name := waiting.pop(str(read.body.get("tool_call")), "")):
+        did = f"{did} {name}" if read.body.get("decision") in ("approve", "reject") else f"{did}: {name}"
+    return did, lane_words.text(read, lane), text_of(read.body.get("args_raw")) or ""
 
 
 def _step(read: ParsedEvent) -> tuple[str, str, str]:
@@ -178,13 +188,13 @@ def _plain_entry(entry: TextEntry) -> str:
 
 
 def _markdown_note(author: str, thumb: str, text: str) -> str:
-    head = f"- **{_escaped(author)}** {thumb}".rstrip()
+    head = f"- **{_escaped(author)}** · {thumb}"
     quoted = f"\n\n{_prefixed('  > ', hidden_characters.spelled_out(text))}" if text else ""
     return f"{head}{quoted}\n\n"
 
 
 def _plain_note(author: str, thumb: str, text: str) -> str:
-    head = f"    Note by {author}{f': {thumb}' if thumb else ''}"
+    head = f"    Note by {author}: {thumb}"
     return "\n".join([head, *([_prefixed("        ", hidden_characters.spelled_out(text))] if text else [])]) + "\n\n"
 
 
