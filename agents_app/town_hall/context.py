@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from agents import Agent, AgentHookContext, AgentHooks
+from agents import Agent, AgentHookContext, AgentHooks, RunContextWrapper, Tool
 from pydantic import BaseModel, ConfigDict
 
 from agents_app.run_scope import tell
@@ -63,11 +63,17 @@ class TownHallContext(BaseModel):
 
 
 class EnterStage(AgentHooks[TownHallContext]):
-    """Sets the stage when its agent starts: the first of two ways to follow what agents do (hooks)."""
+    """Sets the stage when its agent works: the first of two ways to follow what agents do (hooks)."""
 
     def __init__(self, stage: AgentStage) -> None:
         self.stage = stage
 
     async def on_start(self, context: AgentHookContext[TownHallContext], agent: Agent[TownHallContext]) -> None:
         """Enter the stage."""
+        context.context.enter(self.stage)
+
+    async def on_tool_end(
+        self, context: RunContextWrapper[TownHallContext], agent: Agent[TownHallContext], tool: Tool, result: object
+    ) -> None:
+        """Enter it again after a tool whose own agent entered another."""
         context.context.enter(self.stage)

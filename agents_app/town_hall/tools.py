@@ -38,15 +38,12 @@ async def feedback_formatter_tool(ctx: RunContextWrapper[TownHallContext], conve
     """
     ctx.context.enter(AgentStage.FEEDBACK_FORMATTING)
     result = await nested_run(ctx, feedback_formatter, conversation)  # the second way: a run under this call
-    feedback = ctx.context.write_feedback(result.final_output_as(Feedback, raise_if_incorrect_type=True))
-    ctx.context.enter(AgentStage.CONVERSATION_FORMATTING)
-    return feedback
+    return ctx.context.write_feedback(result.final_output_as(Feedback, raise_if_incorrect_type=True))
 
 
 async def _keep_incident(result: RunResult | RunResultStreaming) -> str:
     context: TownHallContext = result.context_wrapper.context
     incident = context.write_incident(result.final_output_as(Incident, raise_if_incorrect_type=True))
-    context.enter(AgentStage.CONVERSATION_FORMATTING)
     return incident.model_dump_json()
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agents_app.demo.model import DemoModel
 from agents_app.memory import team_context
 from agents_app.model_providers.providers import ModelConfig, Provider
-from agents_app.run_scope import RunScope, enter_scope
+from agents_app.run_scope import RunScope, current_parent_call, enter_scope
 from agents_app.teams import loading
 from agents_app.town_hall import TEAM
 from agents_app.town_hall.context import AgentStage, TownHallContext
@@ -193,7 +193,10 @@ def test_silent_desks_say_nothing() -> None:
 def test_stages_are_told_as_a_timeline() -> None:
     events: list[dict[str, Any]] = []
 
-    with enter_scope(RunScope("town-1", "run-1", emit=events.append)):
+    def emit(event: dict[str, Any]) -> None:
+        events.append({**event, "is_nested": current_parent_call() is not None})
+
+    with enter_scope(RunScope("town-1", "run-1", emit=emit)):
         Citizen(TEAM).say("There is a pothole on Mill Road 5.")
         Citizen(TEAM).say("I love the new park, great work!")
 
@@ -210,6 +213,7 @@ def test_stages_are_told_as_a_timeline() -> None:
         "dialogue",
     ]
     assert {event["event"] for event in events} == {"town_hall.stage"}
+    assert [event["stage"] for event in events if event["is_nested"]] == ["incident_formatting"]
 
 
 def test_call_ids_never_repeat() -> None:
