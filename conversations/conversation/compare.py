@@ -50,6 +50,8 @@ class ComparedStep(NamedTuple):
     """of a call: what came of it, as JSON or text"""
     is_edited: bool = False
     """of a call: a person changed its arguments before it ran"""
+    principal: str = ""
+    """of what a person said or decided: whose event it is"""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -181,7 +183,11 @@ class _Reader:
         kind = event.kind
         if kind in SPEECH:
             text = words_of(body.get("input")) if kind == "response.received" else payload.words
-            self._moves.append(ComparedStep(event.seq, "said", payload.speaker, self._recipient(payload), text))
+            self._moves.append(
+                ComparedStep(
+                    event.seq, "said", payload.speaker, self._recipient(payload), text, principal=event.principal
+                )
+            )
         elif kind in ("tool_step", "approval.requested"):
             self._step(event, payload)
         elif kind == "approval.decided":
@@ -208,7 +214,9 @@ class _Reader:
         """Add a decision, and have the call show the arguments that a person entered."""
         by = principals.doer(event.principal, str(body.get("rule_by") or body.get("by") or ""))
         words = "\n".join(str(body[name]) for name in ("message", "output") if body.get(name))
-        self._moves.append(ComparedStep(event.seq, "decision", by, str(body.get("decision", ""))[:40], words))
+        self._moves.append(
+            ComparedStep(event.seq, "decision", by, str(body.get("decision", ""))[:40], words, principal=by)
+        )
         index, text = self._calls.get(str(body.get("tool_call"))), recorded_arguments.edited(body)
         if index is not None and text is not None:
             words = _canonical(text.encode("utf-8", "replace"))

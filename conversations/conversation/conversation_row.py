@@ -15,7 +15,7 @@ from conversations.core.html_escape import safe
 from conversations.core.micros import to_datetime
 from conversations.core.plain_text import without_markers
 from conversations.rendering import ansi_codes, richtext
-from conversations.rendering.participant_marks import ParticipantMark, mark_for
+from conversations.rendering.participant_marks import ParticipantMark, mark_among, mark_for
 from conversations.rendering.sparkline import Sparkline, sparkline
 
 logger = logging.getLogger(__name__)
@@ -132,7 +132,7 @@ class ConversationRow:
     @property
     def marked(self) -> list[ParticipantMark]:
         """Return the participants whose marks are shown."""
-        return [mark_for(name) for name, _ in self.participants[:MAX_MARKS]]
+        return [mark_among(name, (self.opened_by, self.owner)) for name, _ in self.participants[:MAX_MARKS]]
 
     @property
     def unmarked_words(self) -> str:
@@ -153,7 +153,7 @@ class ConversationRow:
     @property
     def said_by(self) -> ParticipantMark | None:
         """Return the sender of the last line; None without one."""
-        return mark_for(self.last_sender) if self.last_sender else None
+        return mark_among(self.last_sender, (self.opened_by, self.owner)) if self.last_sender else None
 
     @property
     def sent_by(self) -> str:

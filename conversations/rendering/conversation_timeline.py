@@ -100,7 +100,10 @@ def _message(read: ParsedEvent) -> TimelineRow:
     """Return the row of what a participant said; of a client's request with the last words of its input."""
     event, text = read.event, line(read.payload.words or words_of(read.body.get("input")))
     sender = line(author(read)) or "system"
-    return TimelineRow("message", 0, sender, " ".join(text.split()), event.at, event.at, event.seq, event.seq)
+    return TimelineRow(
+        *("message", 0, sender, " ".join(text.split()), event.at, event.at, event.seq, event.seq),
+        principal=event.principal,
+    )
 
 
 def _with_failures(block: Sequence[TimelineRow]) -> list[TimelineRow]:

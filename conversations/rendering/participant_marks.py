@@ -93,6 +93,12 @@ def mark_for(sender: str, principal: str = "") -> ParticipantMark:
     return _here(_mark_for(sender[:MAX_KEY], principal))
 
 
+def mark_among(name: str, principals: Iterable[str]) -> ParticipantMark:
+    """Return the mark of a participant where nothing says who stands behind each name: an operator's if it is one of
+    these principals."""
+    return mark_for(name, name if name in principals else "")
+
+
 def mark_for_name(name: str, kind: str = "agent") -> ParticipantMark:
     """Return the mark of a bare name whose kind is known: agent, person, operator, system; anything else is a
     person."""

@@ -57,7 +57,7 @@ def _drawn(plan: TimelineLayout, number: int, row: TimelineRow) -> DrawnRow:
         number=number,
         kind=row.kind,
         depth=min(row.depth, DEPTHS),
-        mark=mark_for(row.name) if row.name and not is_tool else None,
+        mark=mark_for(row.name, row.principal) if row.name and not is_tool else None,
         name=hidden_characters.spelled_out(row.name)[:120] if is_tool else "",
         words=hidden_characters.spelled_out(row.words)[:160],
         state=row.state,

@@ -39,6 +39,7 @@ class TimelineRow(NamedTuple):
     last_seq: int
     state: str = ""
     turns: tuple[ModelTime, ...] = ()
+    principal: str = ""  # of a message
 
 
 def call_row(call: CallTimes, depth: int) -> TimelineRow:

@@ -112,7 +112,7 @@ def _whole(text: str) -> Pieces:
 def _cell(move: ComparedStep | None, words: Pieces | None = None, outcome: Pieces | None = None) -> Cell | None:
     if move is None:
         return None
-    mark = mark_for(move.who) if move.who else None
+    mark = mark_for(move.who, move.principal) if move.who else None
     name = mark_for(move.name).name if move.kind in ("said", "handoff") and move.name else move.name
     word = WORDS[move.kind]
     if move.kind == "decision" and move.name in DECISION_WORDS:

@@ -17,7 +17,7 @@ from conversations.events import log
 from conversations.events.log import Stored, annotation_reads, run_history
 from conversations.models import Conversation, Event, Participant, Run
 from conversations.rendering import event_rows, message_body, run_results, run_timeline
-from conversations.rendering.participant_marks import mark_for
+from conversations.rendering.participant_marks import mark_among, mark_for
 from conversations.rendering.timestamps import moment, of_event
 from conversations.runs.budgets import budget_requests
 
@@ -57,7 +57,7 @@ def panel_context(conversation: Conversation) -> dict[str, Any]:
         "handler": mark_for(conversation.handler) if conversation.handler else None,
         "is_external": _is_external(conversation),
         "is_imported": principals.is_imported(conversation.opened_by) and conversation.forked_at is None,
-        "voices": [mark_for(name) for name in names[: VOICES + 1]],
+        "voices": [mark_among(name, (conversation.opened_by, conversation.owner)) for name in names[: VOICES + 1]],
         "most_voices": VOICES,
         **_forks(conversation),
         "opened_at": to_datetime(opened) if opened else None,
