@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
@@ -12,7 +13,8 @@ from conversations.core import hidden_characters, page_urls
 from conversations.core.errors import Conflict, Invalid, NotFound, SwitchboardError
 from conversations.core.ids import new_id
 from conversations.events import epoch, log
-from conversations.models import Agent, Conversation, Event, Run
+from conversations.events.payload import parse
+from conversations.models import Agent, Approval, Conversation, Event, Run
 from conversations.rendering.participant_marks import mark_for
 from dashboard.pages.address import conversation_of, number_of
 from dashboard.pages.base_context import render_page
@@ -22,6 +24,7 @@ from dashboard.pages.require_permission import require_permission
 
 SHOWN = 4  # entries of the parent, the last before the fork
 MAX_AGENTS = 200  # agents offered
+MAX_WAITING = 5  # calls named that wait for approval
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -84,6 +87,7 @@ def _draw(
         words=posted.get("words", text),
         answering=answering if answering.seq else None,
         whom=_whom(answering),
+        paused_calls=[] if run else _waiting_at(conversation, at),
         sooner=answering.seq if is_sooner and _words_of(conversation, answering.seq) is not None else 0,
         agent=posted.get("agent", answering.agent),
         agents=[agent_name for agent_name in dict.fromkeys(agents) if hidden_characters.is_clean(agent_name)],
@@ -96,6 +100,18 @@ def _draw(
 
 def _whom(answering: AnsweringRun) -> str:
     return hidden_characters.spelled_out(mark_for(answering.sender).name) if answering.sender else ""
+
+
+def _waiting_at(conversation: Conversation, at: int) -> list[str]:
+    """Return the tools whose calls wait for approval right after event `at`: a fork does not continue their runs."""
+    rows = Approval.objects.filter(conversation=conversation, asked_seq__lte=at).filter(
+        Q(decided_seq__gt=at) | Q(decided_seq=None) & ~Q(status="expired")
+    )
+    runs = Run.objects.filter(conversation=conversation, id__in=rows.values("run")).exclude(ended_seq__lte=at)
+    open_rows = rows.filter(run__in=runs.values("id")).order_by("asked_seq")[:MAX_WAITING]
+    asked = Event.objects.filter(conversation=conversation, seq__in=[row.asked_seq for row in open_rows])
+    names = (parse(body.encode()).name for body in asked.order_by("seq").values_list("body", flat=True))
+    return [hidden_characters.spelled_out((name or "a call")[:100]) for name in names]
 
 
 def _words_of(conversation: Conversation, at: int) -> str | None:

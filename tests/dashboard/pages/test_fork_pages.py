@@ -271,6 +271,23 @@ def test_the_form_shows_a_request_as_undecided_that_was_decided_later(otto, team
     assert "Filed as 48-2219" not in html
 
 
+def test_the_form_says_that_a_run_which_waits_there_is_not_continued(otto, team, browser):
+    teamwork.team()
+    approval = teamwork.ask(otto)
+    at = approval.conversation.head_seq
+    waits = "waits for approval, which no fork continues"
+
+    asked = [browser.get(f"{form('flood')}?event={seq}").content.decode() for seq in (approval.asked_seq - 1, at)]
+    teamwork.go_on(decide.decide(team["approver"], approval.id, "approve"))
+    later = browser.get(f"{form('flood')}?event={at}").content.decode()
+    over = browser.get(form("flood")).content.decode()
+
+    assert [waits in html for html in (*asked, later, over)] == [False, True, True, False]
+    assert "<code>file_incident</code>" in later
+    assert "['file_incident']" not in Seen(later).text
+    assert "starts a new run that answers event" in later
+
+
 def test_the_form_says_that_an_edited_message_is_not_copied(otto, browser, hello):
     html = browser.get(f"{form()}?event=1").content.decode()
 
