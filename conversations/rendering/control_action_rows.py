@@ -37,7 +37,9 @@ def _line(read: ParsedEvent, line: RunLine) -> Markup:
     """Draw a line with its author in front. A claim from outside says that it is one; it changed nothing."""
     claims = event_rows.is_claim(read)
     reason = event_rows.line(read.body.get("reason"))
-    line = line._replace(detail=richtext.inline(reason[:1000]) if reason else None, tag="claim" if claims else "")
+    line = line._replace(
+        detail=richtext.inline(reason[:1000]) if reason else None, tag=event_rows.CLAIM if claims else ""
+    )
     by = None if claims else event_rows.author(read)
     fields = event_rows.row(read, sender=by, principal=by)
     return event_rows.render("run", fields, line, message_body.more(read.body, _FIELDS))

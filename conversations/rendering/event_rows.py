@@ -23,6 +23,7 @@ Body = Mapping[str, Any]  # a decoded payload: any JSON
 Repeat = Literal["", "named", "same"]  # whether an envelope says an output once more, and how we know
 
 
+CLAIM = "from outside"  # the tag of a claim
 EVERYBODY = "everyone"
 ALWAYS_VISIBLE = ("waiting", "unknown", "failed")  # states that are seen at any detail
 

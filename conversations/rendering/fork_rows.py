@@ -41,7 +41,7 @@ def conversation_forked(read: ParsedEvent, group: str | None, repeat: Repeat) ->
         _seq(body.get("forked_at")),
         _seq(body.get("changed")),
         richtext.inline(reason[:1000]) if reason else None,
-        "" if is_ours else "claim",
+        "" if is_ours else event_rows.CLAIM,
     )
     fields = event_rows.row(read, sender=who, principal=who)
     return event_rows.render("conversation_forked", fields, origin, message_body.more(body, _FIELDS))
@@ -51,7 +51,7 @@ def conversation_forked(read: ParsedEvent, group: str | None, repeat: Repeat) ->
 def conversation_moved(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw where a conversation moved to."""
     place, reason = _id(read.body.get("to")), event_rows.line(read.body.get("reason"))
-    tag = "" if principals.is_ours(read.event.principal) else "claim"
+    tag = "" if principals.is_ours(read.event.principal) else event_rows.CLAIM
     shown = hidden_characters.spelled_out(place)
     why = richtext.inline(reason[:1000]) if reason else None
     fields = event_rows.row(read, sender=None, principal=None)

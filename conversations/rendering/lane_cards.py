@@ -145,7 +145,7 @@ def _of_event(event: Stored, group: str | None, repeat: Repeat) -> Card:
     notes = (
         " ".join(filter(None, (run_rows.after_decision(read), person))),
         _duration(read),
-        "claim" if is_claim else "",
+        event_rows.CLAIM if is_claim else "",
         "again" if repeat == "named" else "",
     )
     card = _card(row, event, None, text=_words(read, lane), verb=lane_words.verb(read, lane))

@@ -98,7 +98,7 @@ def response_completed(read: ParsedEvent, group: str | None, repeat: Repeat) -> 
         f"responded to the client: {hidden_characters.spelled_out(status)[:WORD] or 'status unknown'}",
         richtext.inline(event_rows.line(body.get("response_id"))[:WORD] or "no ID"),
         facts=tuple(filter(None, details)),
-        tag="claim" if is_claim else "",
+        tag=event_rows.CLAIM if is_claim else "",
         fault=richtext.plain(message[:8000]) if isinstance(message, str) and message else None,
     )
     shown = {name: body[name] for name in ("output", "error", "incomplete_details") if body.get(name)}
@@ -118,7 +118,7 @@ def response_deleted(read: ParsedEvent, group: str | None, repeat: Repeat) -> Ma
         "s-rejected",
         f"deleted a response for {hidden_characters.spelled_out(by)}" if by else "deleted a response",
         richtext.inline(event_rows.line(body.get("response_id"))[:WORD] or "no ID"),
-        tag="" if principals.is_people(read.event.principal) else "claim",
+        tag="" if principals.is_people(read.event.principal) else event_rows.CLAIM,
     )
     fields = event_rows.row(read, sender=None if read.payload.speaker else "system")
     return event_rows.render("run", fields, line, message_body.more(body, _ENDED | {"by"}))

@@ -256,7 +256,7 @@ def call_step(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     text = event_rows.row_of(read.event.kind).words
     if read.event.kind == "approval.decided":
         text += f" {hidden_characters.spelled_out(event_rows.line(read.body.get('decision')))[:40]}"
-    tag = "" if read.event.run else "claim"
+    tag = "" if read.event.run else event_rows.CLAIM
     name = richtext.inline(read.payload.name) if read.payload.name else _words(read, "to")
     detail = _words(read, "why") or _words(read, "message") or _words(read, "reason")
     return _line(read, RunLine("gate", text, name, detail=detail, tag=tag))
@@ -300,7 +300,7 @@ def _line(read: ParsedEvent, line: RunLine, level: str = "", state: str = "") ->
         principal="system" if is_asked else None,
     )
     return event_rows.render(
-        "run", fields, line._replace(tag="claim") if is_claim else line, message_body.more(read.body, _FIELDS)
+        "run", fields, line._replace(tag=event_rows.CLAIM) if is_claim else line, message_body.more(read.body, _FIELDS)
     )
 
 

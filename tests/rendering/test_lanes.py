@@ -180,6 +180,12 @@ def test_a_decision_is_its_persons_in_the_overview_and_the_outline_and_a_call_it
     assert HEAD.findall(page(browser)) == ["agent:Permit Desk", "server:"]
 
 
+def test_what_is_reported_from_outside_says_so(browser: Client) -> None:
+    log.append([toolcalls.event(KEY, {"event": "run.started", "run_id": "r", "agent": "Robot"}, toolcalls.ROBOT)])
+
+    assert '<span class="clip" dir="auto">from outside</span>' in page(browser)
+
+
 def test_call_that_was_decided_keeps_its_gate_with_who_decided(browser: Client) -> None:
     log.append(toolcalls.ours(KEY, "run", 1, decision="approve"))
 

@@ -126,7 +126,7 @@ def test_a_claim_is_marked_and_stands_under_no_event(browser: Client):
 
     html = page(browser)
 
-    assert "claim" in row(html, 4)
+    assert "from outside" in row(html, 4)
     assert "data-about" not in row(html, 4)
     assert notes_in(html, 2) == []
 
