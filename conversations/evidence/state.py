@@ -22,7 +22,7 @@ class SignedState(NamedTuple):
     def words(self) -> str:
         """One sentence."""
         count = len(self.witnessed_by)
-        return f"Signed {age(self.age_s)} ago, witnessed by {count if count else 'nobody'}"
+        return f"Signed {age(self.age_s)} ago, {f'witnessed by {count}' if count else 'not witnessed'}"
 
 
 def current() -> SignedState | None:

@@ -73,7 +73,7 @@ def test_an_auditor_filters_opens_and_verifies_by_the_keyboard(page: Page, enter
     expect(page.get_by_label(re.compile("^This entry")).first).to_be_visible()
     expect(page.locator(".entry-open:visible")).to_have_count(1)
 
-    page.get_by_role("link", name="Verify", exact=True).focus()
+    page.get_by_role("link", name="Verify the audit log").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_text(re.compile(r"The chain is intact up to entry \d+"))).to_be_visible()
     expect(page).to_have_url(re.compile("/audit/.who=user%3Amaria"))
@@ -178,6 +178,6 @@ def test_without_scripts_it_filters_opens_and_verifies(plain_page: Page, entered
     rows(plain_page).first.locator("summary").click()
     expect(plain_page.locator(".entry-open:visible")).to_have_count(1)
 
-    plain_page.get_by_role("link", name="Verify", exact=True).click()
+    plain_page.get_by_role("link", name="Verify the audit log").click()
 
     expect(plain_page.get_by_text(re.compile("The chain is intact up to entry"))).to_be_visible()

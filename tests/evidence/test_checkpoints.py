@@ -292,5 +292,7 @@ def test_the_audit_page_says_how_far_the_record_is_signed(signer):
 
     page = auditor.get("/audit/").content.decode()
 
-    assert "ago, witnessed by nobody" in page
+    assert "ago, not witnessed" in page
+    assert "Verify the audit log</a>" in page
+    assert "leaf" not in page
     assert "example.com: it does not know this log" in page

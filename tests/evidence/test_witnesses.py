@@ -156,7 +156,7 @@ def test_what_keeps_a_witness_from_counting_is_said(signer, keys, allowed, words
         witnesses.submit_all([parse(url)], [witness.key] if keys else [], allowed)
 
     assert words in Witnessed.objects.get().problem
-    assert state.current().words.endswith("witnessed by nobody")
+    assert state.current().words.endswith("ago, not witnessed")
 
 
 def test_a_signature_by_another_key_than_the_witnesses_is_not_kept(signer):
