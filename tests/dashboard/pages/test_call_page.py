@@ -76,6 +76,21 @@ def test_the_head_leads_to_the_calls_that_one_may_be_compared_with(people, desk)
     assert "There is no other call of this tool" in plain(offered[lone.id])
 
 
+def test_two_calls_compared_say_which_is_the_replay(people, desk):
+    calls = desk.recorded("look", "send")
+    _, replay = desk.again(people["operator"], calls["look"])
+    viewer = client_of(people["viewer"])
+
+    def sides(one, other):
+        html = words(viewer.get(f"/calls/compare/?a={one.id}&b={other.id}"))
+        assert '="ago"' in html
+        return re.findall(r'aria-label="(\w+) call"', html)
+
+    assert sides(calls["look"], replay) == ["Original", "Replay"]
+    assert sides(replay, calls["look"]) == ["Replay", "Original"]
+    assert sides(calls["look"], calls["send"]) == ["First", "Second"]
+
+
 def test_an_edited_call_says_that_it_was_approved_with_edits(people):
     log.append(toolcalls.ours("desk", "run", 1, decision="edit", args_raw='{"amount": 2}'))
 
