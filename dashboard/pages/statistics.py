@@ -23,7 +23,7 @@ from conversations.tool_calls.listing.statistics_query import Statistics, rank
 from dashboard.pages.base_context import render_page
 from dashboard.pages.require_permission import require_permission
 
-MAX_AGENTS = 6  # series of the chart of tokens; the others are one
+MAX_AGENTS = 6  # series of the chart of tokens; the others, if they are more than one, share another
 PERCENTS = (50, 95, 99)
 
 
@@ -154,7 +154,8 @@ def _tokens(stats: Statistics) -> Chart:
     known = [entry for entry in stats.spent if entry.turns > entry.unknown]
     for entry in known:
         sums[entry.agent] += entry.input + entry.output
-    shown = [agent for agent, _ in sums.most_common(MAX_AGENTS)]
+    shown = [agent for agent, _ in sums.most_common(MAX_AGENTS + 1)]
+    shown = shown if len(shown) == len(sums) else shown[:MAX_AGENTS]
     hues = participant_marks.distinct_hues(shown)
     series = [Series(richtext.inline(agent or "unknown"), hue=hues[agent]) for agent in shown]
     series += [Series("others")] if len(sums) > len(shown) else []

@@ -14,6 +14,8 @@ from conversations.tool_calls.listing import statistics_query
 from conversations.tool_calls.listing.statistics_query import Range, range_of, rank
 from dashboard.pages import statistics
 from tests.support import teamwork, toolcalls
+from tests.support.cast import client_of
+from tests.support.visits import words
 
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 22, 8, 30, 12, tzinfo=UTC)
@@ -125,3 +127,15 @@ def test_a_count_that_ended_among_calls_nobody_sees_yet_says_so(monkeypatch):
 
     assert span.is_cut
     assert span.counts.get("done", 0) <= 3
+
+
+@pytest.mark.parametrize(("agents", "has_others"), [(7, False), (8, True)])
+def test_no_single_agent_is_called_others(people, agents, has_others):
+    turn = {"event": "model.call", "model": "m", "usage": {"input_tokens": 5, "output_tokens": 5}}
+    log.append([toolcalls.event("many", turn | {"agent": f"Agent {n}"}) for n in range(agents)])
+
+    html = words(client_of(people["viewer"]).get("/numbers/"))
+
+    chart = html[html.index("Tokens by agent") :].partition("</figure>")[0]
+    assert ("others" in chart) == has_others
+    assert ("Agent 6" in chart) != has_others
