@@ -222,7 +222,7 @@ def model_call(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     error = read.body.get("error")
     line = RunLine(
         "s-failed" if error else "agent",
-        "called the model",
+        "asked the model",
         richtext.inline(name) if name else None,
         facts=tuple(filter(None, (_duration(read), message_body.usage(read.body.get("usage"))))),
         fault=richtext.plain(error[:8000]) if isinstance(error, str) and error else None,

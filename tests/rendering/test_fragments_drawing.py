@@ -349,3 +349,7 @@ def test_a_failed_call_says_why_in_its_line():
 
     assert '<span class="reason clip" dir="auto">Refused: &lt;b&gt;no&lt;/b&gt;</span>' in html
     assert 'class="reason' not in draw(called, call._replace(status="done"))
+
+
+def test_a_model_call_of_telemetry_reads_as_a_turn_of_ours():
+    assert "asked the model" in Seen(draw(stored(1, "model.call", agent="A", model="m"))).text

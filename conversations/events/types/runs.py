@@ -199,7 +199,7 @@ class ModelTurn(RunEvent):
 
 
 @event_type(
-    Row(view="model_call"), fold=turns.called, level="steps", lane=Lane("called the model", "model"),
+    Row(view="model_call"), fold=turns.called, level="steps", lane=Lane("asked the model", "model"),
     search=Search(is_error=True, label="model call"),
 )  # fmt: skip
 class ModelCall(RunEvent):
