@@ -1,4 +1,6 @@
 /** `<copy-field>`: a read-only input or text area with a copy button. Without a clipboard its text is selected instead. */
+import { COPY_KEYS } from "./platform-keys.js";
+
 class CopyField extends HTMLElement {
   #copy = async () => {
     const input = this.querySelector("input, textarea");
@@ -8,7 +10,7 @@ class CopyField extends HTMLElement {
       await navigator.clipboard.writeText(input.value);
       status.textContent = "Copied";
     } catch {
-      status.textContent = "Selected. Press Ctrl+C to copy.";
+      status.textContent = `Selected. Press ${COPY_KEYS} to copy.`;
     }
   };
 

@@ -1,5 +1,6 @@
 /** Copies JSON: one value, its path, or all of it, which is the text of a `[data-source]`. Used by pages that show JSON. */
 import { copy } from "./clipboard.js";
+import { COPY_KEYS } from "./platform-keys.js";
 
 /** Contains the `[data-copy]` buttons. Dispatches `said` {words} from the pressed one (bubbles). */
 class JsonCopy extends HTMLElement {
@@ -13,7 +14,7 @@ class JsonCopy extends HTMLElement {
   async #copy(button) {
     const { label, text, shown } = SOURCES[button.dataset.copy](button);
     const isCopied = await copy(text, shown);
-    const words = isCopied ? `${label} copied` : `${label} selected. Press Ctrl+C to copy.`;
+    const words = isCopied ? `${label} copied` : `${label} selected. Press ${COPY_KEYS} to copy.`;
     button.dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words } }));
     if (!isCopied) return;
     button.dataset.state = "done";

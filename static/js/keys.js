@@ -1,6 +1,6 @@
 /**
  * Keyboard shortcuts of every page; others are added with `onKey`. Letters work only outside fields and can be turned off
- * (WCAG 2.1.4); `Ctrl K` (`palette.js`) always works. `j` and `k` move through the elements with `data-item`. The list that
+ * (WCAG 2.1.4); `Ctrl K` (`palette.js`; on a Mac `⌘K`) always works. `j` and `k` move through the elements with `data-item`. The list that
  * people read is in `templates/partials/dialogs.html`.
  */
 import { visit } from "./plain-links.js";

@@ -5,6 +5,7 @@
 import { RequestError, json } from "./fetch.js";
 import { Options } from "./options.js";
 import { agentOption, conversationOption, eventByNumber, eventOption, pageActions, pagesAndActions, parseInput, participantOption, searchOption } from "./palette-options.js";
+import { isCommand } from "./platform-keys.js";
 
 const PAUSE_MS = 120; // from the last input until the server is asked
 const MAX_CONVERSATIONS = 8;
@@ -121,7 +122,6 @@ class CommandPalette extends HTMLElement {
   }
 }
 
-const isShortcut = (event) =>
-  (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && event.key.toLowerCase() === "k";
+const isShortcut = (event) => isCommand(event) && event.key.toLowerCase() === "k";
 
 customElements.define("command-palette", CommandPalette);
