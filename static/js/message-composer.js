@@ -139,7 +139,6 @@ class MessageComposer extends HTMLElement {
   #lock(isSending) {
     this.#isSending = isSending;
     this.#fields.content.readOnly = isSending;
-    this.#form.querySelector(".button").disabled = isSending;
   }
 
   #dispatch(name) {

@@ -1,12 +1,13 @@
 /**
  * One line of text in a live region over the page, until the next one or its dismissal; a good one leaves by itself unless the
- * pointer or the focus is on it.
+ * pointer or the focus is on it. A dismissal returns the focus to where it was.
  */
 import { withLocalTimes } from "./clock.js";
 
 const SHOWN_MS = 6_000;
 let hideTimer = 0;
 let onEnd = () => {};
+let focusedBefore = null; // the element from which the focus came to the line
 
 /**
  * @param {string} text
@@ -40,6 +41,12 @@ function end() {
   ended();
 }
 
+function dismiss() {
+  const isFocused = existingRegion()?.contains(document.activeElement);
+  withdrawReport();
+  if (isFocused && focusedBefore?.isConnected) focusedBefore.focus({ preventScroll: true });
+}
+
 function hide(region) {
   if (region.matches(":hover, :focus-within")) hideTimer = setTimeout(() => hide(region), SHOWN_MS);
   else region.hidden = true;
@@ -54,7 +61,8 @@ function newRegion() {
   status.dir = "auto";
   const close = Object.assign(document.createElement("button"), { type: "button", className: "bare", textContent: "×", title: "Dismiss" });
   close.setAttribute("aria-label", "Dismiss");
-  close.addEventListener("click", withdrawReport);
+  close.addEventListener("click", dismiss);
+  region.addEventListener("focusin", ({ relatedTarget }) => region.contains(relatedTarget) || (focusedBefore = relatedTarget));
   region.append(status, close);
   (document.querySelector("main") ?? document.body).append(region);
   return region;

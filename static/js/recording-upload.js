@@ -6,6 +6,7 @@ import { RequestError, bytes } from "./fetch.js";
 
 class RecordingUpload extends HTMLElement {
   #form;
+  #isSending = false; // its button is not disabled, which would lose the focus
 
   connectedCallback() {
     this.#form = this.querySelector("form");
@@ -22,7 +23,7 @@ class RecordingUpload extends HTMLElement {
   #reset = ({ persisted }) => {
     if (!persisted) return;
     const { file, job } = this.#form.elements;
-    file.disabled = this.#form.querySelector("button").disabled = false;
+    file.disabled = this.#isSending = false;
     job.value = "";
     this.querySelector("[data-progress]").hidden = true;
   };
@@ -30,8 +31,8 @@ class RecordingUpload extends HTMLElement {
   #submit = async (event) => {
     event.preventDefault();
     const [file] = this.#form.elements.file.files;
-    const button = this.#form.querySelector("button");
-    button.disabled = true;
+    if (this.#isSending) return;
+    this.#isSending = true;
     try {
       this.#form.elements.job.value = await this.#upload(file);
       this.#form.elements.file.disabled = true; // it is uploaded already
@@ -39,7 +40,7 @@ class RecordingUpload extends HTMLElement {
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       this.#showProgress(error.sentence);
-      button.disabled = false;
+      this.#isSending = false;
     }
   };
 

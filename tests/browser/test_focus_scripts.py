@@ -15,6 +15,10 @@ STRIP = """async () => {
   const main = document.querySelector("main");
   globalThis.tell = (name, detail) => main.dispatchEvent(new CustomEvent(`connection:${name}`, { detail }));
 }"""
+REPORT = """async () => {
+  document.body.innerHTML = `<main><button>Send</button></main>`;
+  (await import("/static/js/page-report.js")).report("Not sent.", "failed");
+}"""
 BACK = {"count": 0, "first": 0, "last": 4, "isWhole": True, "awayMs": 9}
 
 
@@ -47,3 +51,15 @@ def test_the_transcript_gets_the_focus_of_a_strip_that_goes(empty_page: Page) ->
 
     empty_page.get_by_role("button", name="Dismiss").press("Enter")
     expect(transcript).to_be_focused()
+
+
+def test_a_dismissed_line_returns_the_focus(empty_page: Page) -> None:
+    empty_page.evaluate(REPORT)
+    empty_page.get_by_role("button", name="Send").focus()
+
+    empty_page.keyboard.press("Tab")
+    expect(empty_page.get_by_role("button", name="Dismiss")).to_be_focused()
+    empty_page.keyboard.press("Enter")
+
+    expect(empty_page.locator(".report")).to_be_hidden()
+    expect(empty_page.get_by_role("button", name="Send")).to_be_focused()
