@@ -90,6 +90,7 @@ def test_a_timeline_of_the_past_knows_no_later_end(browser: Client) -> None:
     assert re.search(r'data-kind="wait"[^>]*data-state="waiting"', then)
     assert not re.search(r'data-kind="wait"[^>]*data-state="waiting"', now)
     assert 'data-head="6"' in then
+    assert re.search(r'<span class="took"><time [^>]*data-clock="time"', now)  # a date has no space there
 
 
 def test_a_run_that_waits_now_worked_before(owner: User) -> None:
