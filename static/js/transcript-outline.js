@@ -46,10 +46,17 @@ class TranscriptOutline extends HTMLElement {
   get #links() { return [...this.querySelectorAll("[data-outline]")]; }
   #scheduleMark() { if (!this.hidden) this.#markFrame ||= requestAnimationFrame(() => this.#mark()); }
 
-  /** The seq of the transcript's top row, or in other views of the selected event; 0 if there is none. */
+  /** The seq of the selected event, unless it is scrolled out of the transcript: then that of its top row; 0 if there is none. */
   get #position() {
-    const row = (this.#scroller && topRow(this.#scroller)) ?? document.querySelector('.column [aria-current="true"][data-seq]');
+    const picked = document.querySelector('.column [aria-current="true"][data-seq]');
+    const row = picked && this.#isInView(picked) ? picked : ((this.#scroller && topRow(this.#scroller)) ?? picked);
     return Number(row?.dataset.seq ?? 0);
+  }
+
+  #isInView(row) {
+    if (!this.#scroller?.contains(row)) return !this.#scroller;
+    const [{ top, bottom }, box] = [row.getBoundingClientRect(), this.#scroller.getBoundingClientRect()];
+    return bottom > box.top && top < box.bottom;
   }
 
   #handleChange({ type, detail }) {
