@@ -11,6 +11,7 @@ import { render } from "./html.js";
 import { onKey } from "./keys.js";
 import { morph } from "./morph.js";
 import { PastPlayer } from "./past-player.js";
+import { keepSpeed } from "./playback-speed.js";
 import { dispatchRedacted, watchRedactions } from "./redaction-watch.js";
 
 const RETRY_MS = 2_000; // after a failed request following a redaction
@@ -34,8 +35,7 @@ class PlayHead extends HTMLElement {
     for (const [key, act] of Object.entries(keys)) signal.addEventListener("abort", onKey(key, act));
     signal.addEventListener("abort", watchRedactions(this.dataset, () => (dispatchRedacted(), this.#renderAgain())));
     const parameters = new URL(location.href).searchParams;
-    const speed = this.querySelector(`[data-speed] > [value="${CSS.escape(parameters.get("speed"))}"]`);
-    if (speed) speed.selected = true;
+    keepSpeed(this.querySelector("[data-speed]"), parameters.get("speed"), signal);
     if (parameters.has("play")) this.#player.toggle();
   }
 

@@ -4,6 +4,7 @@
  */
 import { onKey } from "./keys.js";
 import { visit } from "./plain-links.js";
+import { keepSpeed } from "./playback-speed.js";
 
 const number = new Intl.NumberFormat("en-US");
 
@@ -17,7 +18,10 @@ class PlaybackBar extends HTMLElement {
     form.addEventListener("submit", (event) => event.preventDefault(), { signal });
     this.#range.addEventListener("input", () => this.#drag(), { signal });
     this.#range.addEventListener("change", () => this.#open(), { signal });
-    this.querySelector("[data-speed]").addEventListener("change", () => this.#updateLink(), { signal });
+    const speed = this.querySelector("[data-speed]");
+    keepSpeed(speed, null, signal);
+    this.#updateLink();
+    speed.addEventListener("change", () => this.#updateLink(), { signal });
     document.addEventListener("transcript:drawn", ({ detail }) => detail.seq && this.#updateHead(detail.seq), { signal });
     addEventListener("pageshow", () => this.#reset(), { signal }); // also after going back from a view of the past
     const keys = { ">": () => this.querySelector("[data-play]").click(), ",": () => this.#step(-1) };
