@@ -42,5 +42,5 @@ def text(read: ParsedEvent, lane: Lane) -> str:
 
 def sentence(read: ParsedEvent, lane: Lane) -> str:
     """Return both: a reason stands behind a colon."""
-    said, words = verb(read, lane), text(read, lane) if lane.field else ""
-    return f"{said}{':' if words and lane.field in REASONS else ''} {words}".rstrip()
+    action, words = verb(read, lane), text(read, lane) if lane.field else ""
+    return f"{action}{':' if words and lane.field in REASONS else ''} {words}".rstrip()

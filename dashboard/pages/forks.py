@@ -109,8 +109,8 @@ def _waiting_at(conversation: Conversation, at: int) -> list[str]:
     )
     runs = Run.objects.filter(conversation=conversation, id__in=rows.values("run")).exclude(ended_seq__lte=at)
     open_rows = rows.filter(run__in=runs.values("id")).order_by("asked_seq")[:MAX_WAITING]
-    asked = Event.objects.filter(conversation=conversation, seq__in=[row.asked_seq for row in open_rows])
-    names = (parse(body.encode()).name for body in asked.order_by("seq").values_list("body", flat=True))
+    requests = Event.objects.filter(conversation=conversation, seq__in=[row.asked_seq for row in open_rows])
+    names = (parse(body.encode()).name for body in requests.order_by("seq").values_list("body", flat=True))
     return [hidden_characters.spelled_out((name or "a call")[:100]) for name in names]
 
 

@@ -3,9 +3,9 @@ import { windowStore } from "./safe-storage.js";
 
 const STORAGE_KEY = "switchboard-speed";
 
-/** @param {HTMLSelectElement} select @param {string | null} wanted  a speed that goes before the kept one @param {AbortSignal} signal */
+/** @param {HTMLSelectElement} select @param {string | null} wanted  a speed that goes before the stored one @param {AbortSignal} signal */
 export function keepSpeed(select, wanted, signal) {
-  const kept = [wanted, windowStore.get(STORAGE_KEY)].find((speed) => [...select.options].some(({ value }) => value === speed));
-  if (kept) select.value = kept;
+  const speed = [wanted, windowStore.get(STORAGE_KEY)].find((choice) => [...select.options].some(({ value }) => value === choice));
+  if (speed) select.value = speed;
   select.addEventListener("change", () => windowStore.set(STORAGE_KEY, select.value), { signal });
 }

@@ -7,7 +7,7 @@ import { RequestError, markup } from "./fetch.js";
 import { rememberFocus } from "./focus-memory.js";
 import { onKey } from "./keys.js";
 import { drawPage } from "./outline-page.js";
-import { topRow } from "./row-position.js";
+import { readerSeq } from "./row-position.js";
 import { localStore } from "./safe-storage.js";
 
 const STORAGE_KEY = "switchboard-outline"; // "open" if it is shown
@@ -46,19 +46,6 @@ class TranscriptOutline extends HTMLElement {
   get #links() { return [...this.querySelectorAll("[data-outline]")]; }
   #scheduleMark() { if (!this.hidden) this.#markFrame ||= requestAnimationFrame(() => this.#mark()); }
 
-  /** The seq of the selected event, unless it is scrolled out of the transcript: then that of its top row; 0 if there is none. */
-  get #position() {
-    const picked = document.querySelector('.column [aria-current="true"][data-seq]');
-    const row = picked && this.#isInView(picked) ? picked : ((this.#scroller && topRow(this.#scroller)) ?? picked);
-    return Number(row?.dataset.seq ?? 0);
-  }
-
-  #isInView(row) {
-    if (!this.#scroller?.contains(row)) return !this.#scroller;
-    const [{ top, bottom }, box] = [row.getBoundingClientRect(), this.#scroller.getBoundingClientRect()];
-    return bottom > box.top && top < box.bottom;
-  }
-
   #handleChange({ type, detail }) {
     if (type === "record:redacted") return this.#discardRedacted();
     if (type === "transcript:drawn") this.#newestSeq = Math.max(this.#newestSeq, detail.seq);
@@ -75,7 +62,7 @@ class TranscriptOutline extends HTMLElement {
   /** Mark the last entry at or before the reader's position. */
   #mark() {
     this.#markFrame = 0;
-    const position = this.#position;
+    const position = readerSeq(this.#scroller);
     const entry = position ? (this.#links.findLast((link) => Number(link.dataset.outline) <= position) ?? this.#links[0]) : null;
     const previous = this.querySelector("[aria-current]");
     if (!entry || previous === entry) return;
@@ -97,7 +84,8 @@ class TranscriptOutline extends HTMLElement {
     for (const button of this.#switchButtons) button.setAttribute("aria-pressed", (button.value === "outline") === isShown);
     localStore.set(STORAGE_KEY, isShown ? "open" : "");
     if (!isShown) this.#strip.hide(this.closest(".panel"));
-    if (isShown && !this.#page) await this.#fetch(this.#position ? `event=${this.#position}` : "");
+    const position = readerSeq(this.#scroller);
+    if (isShown && !this.#page) await this.#fetch(position ? `event=${position}` : "");
     this.#refreshSoon();
     this.#scheduleMark();
   }

@@ -80,11 +80,11 @@ def test_one_envelope_on_two_topics_is_one_event_and_two_posts():
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("bus_id", [None, "b1"])
 def test_a_redacted_event_that_comes_again_is_neither_stored_nor_a_clash(bus_id):
-    said = message_event("a", words="my number is 4711", id="e1", bus_id=bus_id)
-    log.append([said])
+    event = message_event("a", words="my number is 4711", id="e1", bus_id=bus_id)
+    log.append([event])
     redact(principals.SYSTEM, "a", [1], "private")
 
-    (again,) = log.append([said])
+    (again,) = log.append([event])
 
     assert (again.seq, again.is_new, again.clashes) == (1, False, False)
     assert not Event.objects.filter(body__contains="4711").exists()

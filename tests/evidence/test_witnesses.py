@@ -171,8 +171,8 @@ def test_a_signature_by_another_key_than_the_witnesses_is_not_kept(signer):
     with serving(witness) as url:
         witnesses.submit_all([parse(url)], [witness.key], LOOPBACK)
 
-    kept = notes.parse_signature_lines(Witnessed.objects.get().signatures)
-    assert [signature.name for signature in kept] == [witness.key.name]
+    signatures = notes.parse_signature_lines(Witnessed.objects.get().signatures)
+    assert [signature.name for signature in signatures] == [witness.key.name]
 
 
 def test_a_witness_refuses_a_record_that_went_back(signer):

@@ -69,17 +69,17 @@ def rows_of(read):
 
 
 def test_what_a_person_types_on_the_stream_or_asks_as_a_client_is_drawn_like_a_message_once():
-    said = {"sender": "user:Rosa", "content": "Hello"}
-    asked = {"sender": "token:desk", "agent": "Dialogue", "input": [{"role": "user", "content": "Any news?"}]}
-    told = events(
+    message = {"sender": "user:Rosa", "content": "Hello"}
+    request = {"sender": "token:desk", "agent": "Dialogue", "input": [{"role": "user", "content": "Any news?"}]}
+    recorded = events(
         (1, 0, "user_message", {"text": "The road\nis flooded"}),
-        (2, 1, "message", said),
+        (2, 1, "message", message),
         (3, 2, "user_message", {"sender": "user:Rosa", "text": "Hello"}),
-        (4, 3, "response.received", asked),
+        (4, 3, "response.received", request),
         run=None,
     )
 
-    read = conversation_timeline.layout(TimelineEvents(1, 4, at(3), told, [], []))
+    read = conversation_timeline.layout(TimelineEvents(1, 4, at(3), recorded, [], []))
 
     assert rows_of(read) == [
         ("message", 0, "user", "The road is flooded"),

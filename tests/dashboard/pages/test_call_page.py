@@ -81,8 +81,8 @@ def test_two_calls_compared_say_which_is_the_replay(people, desk):
     _, replay = desk.again(people["operator"], calls["look"])
     viewer = client_of(people["viewer"])
 
-    def sides(one, other):
-        html = words(viewer.get(f"/calls/compare/?a={one.id}&b={other.id}"))
+    def sides(first, second):
+        html = words(viewer.get(f"/calls/compare/?a={first.id}&b={second.id}"))
         assert '="ago"' in html
         return re.findall(r'aria-label="(\w+) call"', html)
 

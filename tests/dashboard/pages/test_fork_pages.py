@@ -277,12 +277,12 @@ def test_the_form_says_that_a_run_which_waits_there_is_not_continued(otto, team,
     at = approval.conversation.head_seq
     waits = "waits for approval, which no fork continues"
 
-    asked = [browser.get(f"{form('flood')}?event={seq}").content.decode() for seq in (approval.asked_seq - 1, at)]
+    waiting = [browser.get(f"{form('flood')}?event={seq}").content.decode() for seq in (approval.asked_seq - 1, at)]
     teamwork.go_on(decide.decide(team["approver"], approval.id, "approve"))
     later = browser.get(f"{form('flood')}?event={at}").content.decode()
     over = browser.get(form("flood")).content.decode()
 
-    assert [waits in html for html in (*asked, later, over)] == [False, True, True, False]
+    assert [waits in html for html in (*waiting, later, over)] == [False, True, True, False]
     assert "<code>file_incident</code>" in later
     assert "['file_incident']" not in Seen(later).text
     assert "starts a new run that answers event" in later
