@@ -6,12 +6,18 @@ from conversations.models.run import EXTERNAL
 from conversations.rendering.event_rows import ParsedEvent, line
 
 THUMBS = {"up": "thumbs up", "down": "thumbs down", "": "withdrew a thumb"}  # of an annotation
+ANSWERED = "has its answer"
 REASONS = frozenset(("reason", "error", "why", "decision"))  # fields of people's or programs' own words
 
 
 def is_withdrawal(read: ParsedEvent) -> bool:
     """Return whether an external agent's request was withdrawn: the run that stood for it ended."""
     return (read.event.kind, read.body.get("run_kind")) == ("run.cancelled", EXTERNAL) and read.event.run is not None
+
+
+def is_answered(read: ParsedEvent) -> bool:
+    """Return whether an external agent's request was decided: the run that stood for it ended, its agent goes on."""
+    return (read.event.kind, read.body.get("run_kind")) == ("run.done", EXTERNAL) and read.event.run is not None
 
 
 def is_for_budget(read: ParsedEvent) -> bool:
@@ -23,6 +29,8 @@ def verb(read: ParsedEvent, lane: Lane) -> str:
     """Return what happened."""
     if is_withdrawal(read):
         return "no longer waits"
+    if is_answered(read):
+        return ANSWERED
     if is_for_budget(read):
         return "requested more budget"
     if read.event.kind == "approval.decided":

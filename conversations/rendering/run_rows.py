@@ -150,6 +150,8 @@ def after_decision(read: ParsedEvent) -> str:
 @view
 def run_done(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw that a run finished, with its usage."""
+    if lane_words.is_answered(read):
+        return _line(read, RunLine("s-done", lane_words.ANSWERED))
     details = (_duration(read), message_body.usage(read.body.get("usage")))
     return _line(read, RunLine("s-done", "finished", facts=details))
 

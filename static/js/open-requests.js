@@ -18,10 +18,16 @@ export function nextOpen(node) {
   return open.find((block) => node.compareDocumentPosition(block) & Node.DOCUMENT_POSITION_FOLLOWING) ?? open[0];
 }
 
-/** Focus a request's block; the level of detail is raised if it hides the row. @param {HTMLElement} block */
+/**
+ * Focus a request's block and show it, from its start if it is higher than the view: who wants what stands there. The level of
+ * detail is raised if it hides the row.
+ * @param {HTMLElement} block
+ */
 function goTo(block) {
   document.querySelector("detail-level")?.reveal(block.closest("[data-seq]")?.dataset.level);
-  block.focus();
+  block.focus({ preventScroll: true });
+  const viewHeight = block.closest(".transcript")?.clientHeight ?? innerHeight;
+  block.scrollIntoView({ block: block.offsetHeight > viewHeight ? "start" : "nearest" });
 }
 
 function goToNext() {

@@ -332,6 +332,16 @@ def test_a_withdrawn_request_is_said_to_be_withdrawn_everywhere(people):
     assert not any("run finished" in page or ">done<" in page for page in (*pages.values(), listed))
 
 
+def test_an_agent_whose_request_was_decided_is_not_said_to_have_finished(people):
+    decide.decide(people["approver"], ask().id, "approve")
+    browser = client_of(people["approver"])
+
+    for view in ("transcript", "lanes"):
+        page = browser.get(f"/conversations/s/?view={view}").content.decode()
+        assert "has its answer" in page
+        assert "finished" not in page
+
+
 def test_a_page_of_large_requests_ends_early_and_the_next_ones_have_the_rest(people, monkeypatch):
     monkeypatch.setattr(inbox, "MAX_BYTES", 1_000)
     ids = [ask(f"t{n}", why=f"it asks {n} " + "x" * 300 * n).id for n in range(6)]
