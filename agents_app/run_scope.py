@@ -1,17 +1,20 @@
 """The run that code runs in: entered by the worker, read by tools, hooks and the gate."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from agents import RunConfig, RunContextWrapper, RunHooks, StreamEvent
+from agents import Agent, FunctionTool, RunConfig, RunContextWrapper, RunHooks, StreamEvent
 from agents.tool_context import ToolContext
 
+from agents_app.call_decisions import Decision, Refusal
+
 if TYPE_CHECKING:
-    from agents_app.approval_gate.run_approvals import Gatekeeper
+    from conversations.runs.policy.evaluate import Rows
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,43 @@ OWN_LANE = RunnerLane()  # the run itself
 _numbers = count(1)
 
 
-def _as_it_is(context: ToolContext[Any]) -> str:
-    return context.tool_call_id
+class RunScopeHooks(RunHooks[Any], ABC):
+    """The hooks of a run, and what they know of its calls; the worker's are `RecordingHooks`."""
+
+    @abstractmethod
+    def our_call(self, context: ToolContext[Any]) -> str:
+        """Return our id of a call that is running."""
+
+    @abstractmethod
+    def decision_of_running(self, context: ToolContext[Any]) -> Decision | None:
+        """Return a person's decision about a call that is being invoked."""
+
+    @abstractmethod
+    def record_replaced_output(self, call_id: str, replacement: Any, output: Any) -> None:
+        """Record that a model gets `replacement` instead of a tool's `output`: the record keeps the output."""
+
+    @abstractmethod
+    def failed(self, call_id: str, error: BaseException) -> None:
+        """Record the actual exception of a running call."""
+
+
+class Gatekeeper(Protocol):
+    """What the gate asks before a call starts; the worker's is `RunGatekeeper`."""
+
+    async def rules(self) -> "Rows":
+        """Return the operators' rules."""
+
+    def decision_before_start(self, context: ToolContext[Any], tool: FunctionTool) -> Decision | None:
+        """Return what a person decided about a tool's call that the gate is about to check."""
+
+    def mark_needs_approval(self, call_id: str) -> None:
+        """Mark a call that needs a person's approval unless a rule approves it."""
+
+    async def apply_auto_approval(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> bool:
+        """Have an auto-approval rule approve a call that has to wait; record that it did, and which."""
+
+    async def refuse(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, refusal: Refusal) -> None:
+        """Commit that a call was refused; only then is the model told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +90,7 @@ class RunScope:
 
     conversation: str
     run: str
-    hooks: RunHooks[Any] | None = None
+    hooks: RunScopeHooks | None = None
     """called for every agent, model turn and tool call inside as well; `current_parent_call()` says under which call"""
     run_config: RunConfig | None = None
     """models and limits; without it the inner run takes those of the call's own run"""
@@ -60,8 +98,6 @@ class RunScope:
     """gets what inner agents stream; without it they do not stream"""
     emit: Callable[[dict[str, Any]], None] | None = None
     """puts an event of the team's own kind (`town_hall.stage`) in the record; it may be called from any thread"""
-    our_call: Callable[[ToolContext[Any]], str] = _as_it_is
-    """our id of the tool call that runs now, of which this is the context"""
     lane: RunnerLane = OWN_LANE
     message_metadata: Mapping[str, Any] = field(default_factory=dict)
     """metadata of the message that the run answers: `chat_send` counts its hop on"""
@@ -71,7 +107,7 @@ class RunScope:
     """what the run's own agents may call at all; the gate heeds it"""
     is_resumed: bool = False
     """it goes on from where it waited: the tools that it waited for are offered in any case"""
-    gatekeeper: "Gatekeeper | None" = None
+    gatekeeper: Gatekeeper | None = None
     """answers the operators' rules to the gate, and records what it refuses"""
     idempotency_key: str = ""
     """of a replay, the call under whose key its own call goes; empty for any other run"""
@@ -80,6 +116,10 @@ class RunScope:
     def parent_call(self) -> str | None:
         """Our id of the tool call that this run is inside; None in the run itself."""
         return self.lane.parent_call
+
+    def our_call(self, context: ToolContext[Any]) -> str:
+        """Return our id of the tool call that runs now, of which this is the context."""
+        return self.hooks.our_call(context) if self.hooks is not None else context.tool_call_id
 
     def inside(self, call: str) -> "RunScope":
         """Return the scope of a new runner inside a tool call."""

@@ -15,7 +15,7 @@ from agents.items import TResponseInputItem, TResponseStreamEvent
 from agents_app.agui import event_reader, http_stream, remote_claims, run_history
 from agents_app.agui.answer_events import AnswerEvents
 from agents_app.agui.http_stream import RemoteFailed
-from agents_app.approval_gate import run_approvals
+from agents_app.approval_gate import stored_decisions
 from agents_app.run_scope import current_scope
 from conversations.asgi.agui.registered import RemoteAgent
 from conversations.core.outbound_address import AllowList
@@ -86,7 +86,7 @@ class RemoteModel(Model):
     def _input(self, thread: str, run: str, items: list[Any], instructions: str | None) -> tuple[str, bytes]:
         """Make the body of the request, and the id of its run. Sync."""
         answered = run_history.answered_last(items)
-        decided = run_approvals.decisions(run) if answered and run else {}
+        decided = stored_decisions.decisions(run) if answered and run else {}
         answers = run_history.resume_of(run, answered, decided)
         state = remote_claims.latest_state(thread, self.remote.name) if thread else None
         whole = run_history.input_of(thread or "thread", items, instructions, answers, state)

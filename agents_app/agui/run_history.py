@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ag_ui.core import AssistantMessage, Message, ResumeEntry, RunAgentInput, SystemMessage, UserMessage
 
-from agents_app.approval_gate.gate import Decision
+from agents_app.call_decisions import Decision
 from conversations.core.ids import new_id
 from conversations.events.payload import clean_text
 from conversations.runs.claims import our_call_id

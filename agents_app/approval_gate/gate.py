@@ -1,5 +1,6 @@
 """The gate: every call of a team's function tools passes it before anything of the tool runs, and reaches the tool's
-function through it (§8). Called by the SDK; it asks the run's `Gatekeeper` for rules and decisions.
+function through it (§8). Called by the SDK; it asks the run's `Gatekeeper` for rules and decisions,
+and its hooks for the decision about a call that is invoked.
 
     guard_agent(agent)      # at load; every function tool that the agent can come to is guarded, once
 
@@ -27,7 +28,7 @@ import functools
 import inspect
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from agents import (
     Agent,
@@ -43,6 +44,7 @@ from agents import (
 from agents.tool_context import ToolContext
 
 from agents_app.approval_gate.output_after_edit import with_change
+from agents_app.call_decisions import Decision, Refusal
 from agents_app.run_scope import RunScope, current_scope
 from agents_app.tools import identity
 from conversations.core.json_values import refuse_constant
@@ -51,33 +53,6 @@ from conversations.runs.policy.file_format import describe_target
 
 GUARDED_CALLS = ToolExecutionConfig(pre_approval_tool_input_guardrails=True)
 """What a run config needs for calls to be refused before a person is asked."""
-
-
-class Decision(NamedTuple):
-    """A person's decision. `digest` is of the arguments that were decided about, as they run."""
-
-    decision: str
-    message: str
-    digest: str = ""
-    arguments: str | None = None
-    """of an edit: what runs instead of the requested arguments"""
-    output: str = ""
-    """of a response: the output that a person gave"""
-    by: str = ""
-    server: str = ""
-    """the MCP server of the call's tool"""
-
-
-class Refusal(NamedTuple):
-    """Why a call may not run: `reason` for people, `model_message` for the model.
-
-    `by`: policy, allowed_tools, tool_choice.
-    """
-
-    by: str
-    reason: str
-    model_message: str
-    row: PolicyRule | None = None
 
 
 def guard_agent(agent: Agent[Any]) -> None:
@@ -278,9 +253,9 @@ def _wrap_invoker(inner: Any) -> Any:
 
     async def invoke(ctx: ToolContext[Any], arguments: str) -> Any:
         scope = current_scope()
-        gatekeeper = scope.gatekeeper if scope is not None else None
-        decided = gatekeeper.decision_of_running(ctx) if gatekeeper is not None else None
-        if gatekeeper is None or decided is None or decided.decision not in ("respond", "edit"):
+        hooks = scope.hooks if scope is not None else None
+        decided = hooks.decision_of_running(ctx) if hooks is not None else None
+        if hooks is None or decided is None or decided.decision not in ("respond", "edit"):
             return await inner(ctx, arguments)
         if decided.decision == "respond":
             return decided.output
@@ -288,7 +263,7 @@ def _wrap_invoker(inner: Any) -> Any:
         output = await inner(ctx, decided.arguments or "{}")
         requested_args = ctx.tool_call.arguments if ctx.tool_call is not None else arguments
         replacement = _with_note(output, decided, ctx, requested_args)
-        gatekeeper.record_replaced_output(ctx, replacement, output)
+        hooks.record_replaced_output(ctx.tool_call_id, replacement, output)
         return replacement
 
     functools.update_wrapper(invoke, inner, assigned=("__module__", "__name__", "__qualname__", "__doc__"))

@@ -100,8 +100,8 @@ def outspoken(tool: FunctionTool) -> FunctionTool:
             raise
         except Exception as error:  # whatever a team's tool raises: the model goes on without it
             scope = current_scope()
-            if scope is not None and hasattr(scope.hooks, "failed"):
-                scope.hooks.failed(context.tool_call_id, error)  # type: ignore[union-attr]  # the worker's own hooks
+            if scope is not None and scope.hooks is not None:
+                scope.hooks.failed(context.tool_call_id, error)
             return f"The tool failed: {reason_of(error)}"
 
     invoke_fenced.__wrapped__ = invoke  # type: ignore[attr-defined]  # what it is made of is read through it

@@ -139,8 +139,8 @@ class _Noting:
 
     async def __call__(self, context: RunContextWrapper[Any], error: Exception) -> str:
         scope, call_id = current_scope(), getattr(context, "tool_call_id", None)
-        if scope is not None and call_id is not None and hasattr(scope.hooks, "failed"):
-            cast(Any, scope.hooks).failed(call_id, as_timeout(error))
+        if scope is not None and call_id is not None and scope.hooks is not None:
+            scope.hooks.failed(call_id, as_timeout(error))
         if self._inner is None:
             return cast(str, None)  # what the SDK takes for "raise it"
         answer = self._inner(context, error)

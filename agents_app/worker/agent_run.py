@@ -15,9 +15,7 @@ from agents import MaxTurnsExceeded, RunConfig, Runner, RunState, StreamEvent, T
 from agents.result import RunResultStreaming
 from django.conf import settings
 
-from agents_app.approval_gate import run_approvals
 from agents_app.approval_gate.gate import GUARDED_CALLS
-from agents_app.approval_gate.run_approvals import Gatekeeper
 from agents_app.memory import team_context
 from agents_app.memory.interjections import InterjectionFilter
 from agents_app.memory.session import DjangoSession
@@ -26,11 +24,12 @@ from agents_app.open_responses.response_run import ResponseRun, reply_to
 from agents_app.recorded_values import reason_of, truncate_fields
 from agents_app.run_scope import RunScope, current_lane, current_parent_call, enter_scope
 from agents_app.teams.served_team import ServedTeam
-from agents_app.worker import saved_state
+from agents_app.worker import run_approvals, saved_state
 from agents_app.worker.budget_watch import BudgetWatch
 from agents_app.worker.call_ids import CallIdMap, EarlierCall
 from agents_app.worker.claimed_run import ClaimedRun, WorkerServices
 from agents_app.worker.error_location import place_of
+from agents_app.worker.gatekeeper import RunGatekeeper
 from agents_app.worker.model_turns import ModelTurns, TurnTooLarge
 from agents_app.worker.next_step_messages import MessageDelivery
 from agents_app.worker.run_hooks import RecordingHooks, total_of
@@ -121,7 +120,7 @@ class AgentRun(ClaimedRun):
             self._event_writer.keeps_lengths = True
             reply.set_response_id(run_input.context)
         self._hooks = self._new_hooks(run_input.calls, run_input.turns)
-        self._gatekeeper = Gatekeeper(self._event_writer, self._served, self._services.do, self._hooks)
+        self._gatekeeper = RunGatekeeper(self._event_writer, self._served, self._services.do, self._hooks)
         self._delivery = MessageDelivery(self._event_writer, self._services, run_input.memory, self._hooks.turns)
         self._interjection_filter = InterjectionFilter((), (), self._delivery.take, has_begun=False)
         if self._reply is not None and self._reply.unfit is not None:
@@ -153,7 +152,6 @@ class AgentRun(ClaimedRun):
             run_config=config,
             on_event=self._on_nested_event,
             emit=self._write_team_event,
-            our_call=self._hooks.our_call,
             message_metadata=run_input.metadata,
             **(self._reply.of_scope if self._reply else {}),
             is_resumed=self.claim.state is not None,

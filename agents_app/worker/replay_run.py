@@ -23,9 +23,8 @@ from django.db.models import QuerySet
 from openai.types.responses import ResponseFunctionToolCall
 from pydantic import BaseModel
 
-from agents_app.approval_gate import gate, run_approvals
-from agents_app.approval_gate.gate import Decision
-from agents_app.approval_gate.run_approvals import Gatekeeper
+from agents_app.approval_gate import gate, stored_decisions
+from agents_app.call_decisions import Decision
 from agents_app.memory import fork_memory, session, team_context
 from agents_app.memory.team_context import ContextRefused
 from agents_app.recorded_values import reason_of, truncate_fields
@@ -33,10 +32,11 @@ from agents_app.run_scope import RunScope, current_lane, current_parent_call, en
 from agents_app.teams.definition import Team
 from agents_app.teams.served_team import ServedTeam, as_timeout
 from agents_app.tools import identity
-from agents_app.worker import saved_state
+from agents_app.worker import run_approvals, saved_state
 from agents_app.worker.agent_run import GRACE
 from agents_app.worker.call_ids import CallIdMap, EarlierCall
 from agents_app.worker.claimed_run import ClaimedRun, WorkerServices
+from agents_app.worker.gatekeeper import RunGatekeeper
 from agents_app.worker.model_turns import ModelTurns
 from agents_app.worker.run_hooks import RecordingHooks, total_of
 from agents_app.worker.run_input import known_calls, metadata_of
@@ -164,7 +164,7 @@ class ReplayRun(ClaimedRun):
         await self._time_earlier_attempts()
         replay_input: ReplayInput = await self._services.do(load_replay_input, self.claim, self._served.team)
         self._request, self._hooks = replay_input.request, self._new_hooks(replay_input)
-        self._gatekeeper = Gatekeeper(self._event_writer, self._served, self._services.do, self._hooks)
+        self._gatekeeper = RunGatekeeper(self._event_writer, self._served, self._services.do, self._hooks)
         agent = self._served.team.agent(self.claim.agent)
         self._served.schemas(agent)  # its tools are guarded and watched from now on
         tool = requested_tool(agent, self._request)
@@ -220,7 +220,6 @@ class ReplayRun(ClaimedRun):
             on_event=self._on_nested_event, emit=self._write_team_event,
             message_metadata=replay_input.metadata, gatekeeper=self._gatekeeper,
             idempotency_key=self._idempotency_key(replay_input.decided.get(self._request.call)),
-            our_call=self._hooks.our_call,
         )  # fmt: skip
 
     def _idempotency_key(self, decided: Decision | None) -> str:
@@ -363,7 +362,7 @@ def load_replay_input(claim: Claim, team: Team) -> ReplayInput:
         raise Incompatible(f"this worker does not run the team {request.text('team')}")
     memory = session.load(claim.conversation, newest=1, days=settings.CONFIG.session_days)
     saved = fork_memory.saved_context(Conversation.objects.get(key=claim.conversation), memory, team.name)
-    context, decided = team_context.read(team.context, saved, claim.conversation), run_approvals.decisions(claim.run)
+    context, decided = team_context.read(team.context, saved, claim.conversation), stored_decisions.decisions(claim.run)
     return ReplayInput(request, context, known_calls(claim), decided, _metadata(claim, request))
 
 

@@ -8,15 +8,16 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from agents import Agent, FunctionTool, ModelResponse, RunContextWrapper, RunHooks, ToolErrorFormatterArgs, Usage
+from agents import Agent, FunctionTool, ModelResponse, RunContextWrapper, ToolErrorFormatterArgs, Usage
 from agents.tool_context import ToolContext
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage
 
-from agents_app.approval_gate.gate import Decision, guard_tools
+from agents_app.approval_gate.gate import guard_tools
+from agents_app.call_decisions import Decision
 from agents_app.model_providers.fit_calls import fit
 from agents_app.model_providers.unique_call_ids import original
 from agents_app.recorded_values import mask_json_text, reason_of, to_json_value, truncate
-from agents_app.run_scope import RunnerLane, current_lane, current_parent_call
+from agents_app.run_scope import RunnerLane, RunScopeHooks, current_lane, current_parent_call
 from agents_app.teams import agent_registry
 from agents_app.teams.served_team import ServedTeam
 from agents_app.tools import identity
@@ -34,7 +35,7 @@ from conversations.runs import claims
 from conversations.runs.claims import Body
 
 
-class RecordingHooks(RunHooks[Any]):
+class RecordingHooks(RunScopeHooks):
     """The hooks of one attempt; runs inside tool calls use the same ones, and `current_lane()` tells them apart."""
 
     def __init__(

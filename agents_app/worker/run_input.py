@@ -15,8 +15,8 @@ from django.conf import settings
 from django.db import connection
 from pydantic import BaseModel
 
-from agents_app.approval_gate import run_approvals
-from agents_app.approval_gate.gate import Decision
+from agents_app.approval_gate import stored_decisions
+from agents_app.call_decisions import Decision
 from agents_app.memory import fork_memory, interjections, session, team_context
 from agents_app.memory.interjections import NOTHING, MissedMessages
 from agents_app.memory.session import DjangoSession
@@ -98,7 +98,7 @@ def load_run_input(claim: Claim, team: Team) -> RunInput:
     earlier_calls = known_calls(claim)
     turns = Event.objects.filter(conversation__key=claim.conversation, run=claim.run).exclude(kind="token")
     last = turns.order_by("-turn").values_list("turn", flat=True).exclude(turn=None).first()
-    remaining = (earlier_calls, run_approvals.decisions(claim.run), last or 0, handler, request, missed)
+    remaining = (earlier_calls, stored_decisions.decisions(claim.run), last or 0, handler, request, missed)
     return RunInput(text, metadata_of(body), memory, context, *remaining)
 
 
