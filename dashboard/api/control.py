@@ -14,7 +14,7 @@ from conversations.core.errors import SwitchboardError
 from conversations.models import Conversation
 from dashboard.api.openapi.operations import Operation, endpoint
 from dashboard.api.request_input import read_body
-from dashboard.api.schemas.control import AlreadySteered, Steered, SteeredMany, ToSteer, ToSteerMany
+from dashboard.api.schemas.control import ControlConflict, ControlResults, ControlState, ToControl, ToControlMany
 from dashboard.pages import errors
 from dashboard.pages.require_permission import require_permission
 
@@ -22,8 +22,8 @@ from dashboard.pages.require_permission import require_permission
 @endpoint(
     post=Operation(
         "Pause, resume, take over, hand back, stop after this turn, or abort now.",
-        {200: Steered, 409: AlreadySteered},
-        body=ToSteer,
+        {200: ControlState, 409: ControlConflict},
+        body=ToControl,
     )
 )
 @require_permission("control")
@@ -31,7 +31,7 @@ def control(request: HttpRequest, cid: str) -> HttpResponse:
     """Pause, resume, take over, hand back, stop or abort: 200 with the new state, or 409 with the person who acted
     first."""
     if request.content_type == "application/json":
-        body = read_body(request, ToSteer)
+        body = read_body(request, ToControl)
         return JsonResponse(_stands(perform(request.user, body.action, cid, body.reason)))
     try:
         perform(request.user, request.POST.get("action", ""), cid, request.POST.get("reason", "").strip())
@@ -43,8 +43,8 @@ def control(request: HttpRequest, cid: str) -> HttpResponse:
 @endpoint(
     post=Operation(
         "Apply one action to several conversations; each has its own result.",
-        {200: SteeredMany},
-        body=ToSteerMany,
+        {200: ControlResults},
+        body=ToControlMany,
     )
 )
 @require_permission("control")
@@ -52,7 +52,7 @@ def control_many(request: HttpRequest) -> HttpResponse:
     """Apply one action to up to 200 conversations: 200 with a result for each, in order; a failure does not affect the
     others."""
     if request.content_type == "application/json":
-        body = read_body(request, ToSteerMany)
+        body = read_body(request, ToControlMany)
         done = perform_on_each(request.user, body.action, body.conversations, body.reason)
         return JsonResponse({"items": [_item(outcome) for outcome in done]})
     keys, reason = request.POST.getlist("conversation"), request.POST.get("reason", "").strip()

@@ -10,7 +10,7 @@ from conversations.events.log.records import Stored
 from conversations.models import Conversation
 from dashboard.api.openapi.operations import Operation, endpoint
 from dashboard.api.request_input import read_body
-from dashboard.api.schemas.core import AnsweredMeanwhile, SaidAt, ToSay
+from dashboard.api.schemas.core import AnsweredMeanwhile, PostedMessage, ToPostMessage
 from dashboard.pages import errors
 from dashboard.pages.require_permission import require_permission
 
@@ -18,8 +18,8 @@ from dashboard.pages.require_permission import require_permission
 @endpoint(
     post=Operation(
         "Send a message as yourself or, with a grant, as another sender; a new id creates a conversation.",
-        {201: SaidAt, 409: AnsweredMeanwhile},
-        body=ToSay,
+        {201: PostedMessage, 409: AnsweredMeanwhile},
+        body=ToPostMessage,
     )
 )
 @require_permission("send")
@@ -29,7 +29,7 @@ def messages(request: HttpRequest, cid: str) -> HttpResponse:
     A conversation that does not exist yet is created. The same `client_id` again is the same message.
     """
     if request.content_type == "application/json":
-        stored = _say(request, cid, read_body(request, ToSay))
+        stored = _say(request, cid, read_body(request, ToPostMessage))
         payload = {"envelope_id": stored.event_id, "seq": stored.seq, "url": reverse("conversation", args=[cid])}
         return JsonResponse(payload, status=201)
     try:
@@ -39,7 +39,7 @@ def messages(request: HttpRequest, cid: str) -> HttpResponse:
     return HttpResponseRedirect(f"{reverse('conversation', args=[cid])}#e{stored.seq}")
 
 
-def _say(request: HttpRequest, cid: str, message: ToSay) -> Stored:
+def _say(request: HttpRequest, cid: str, message: ToPostMessage) -> Stored:
     is_new = not Conversation.objects.visible().filter(key=cid).exists()
     return post_message.post(
         request.user,
@@ -56,12 +56,12 @@ def _say(request: HttpRequest, cid: str, message: ToSay) -> Stored:
     )
 
 
-def _of_form(request: HttpRequest, cid: str) -> ToSay:
+def _of_form(request: HttpRequest, cid: str) -> ToPostMessage:
     """Parse the page's form: `to` is an agent's bare name, or empty for the conversation's handler; `as` is a sender,
     empty for oneself, or `other` for the agent named in `as_name`."""
     to, speaker, name = (request.POST.get(field, "").strip() for field in ("to", "as", "as_name"))
     seen = request.POST.get("seen_seq", "")
-    return ToSay.model_construct(
+    return ToPostMessage.model_construct(
         sender=f"agent:{name.removeprefix('agent:')}" if speaker == "other" else speaker,
         recipient=f"agent:{to.removeprefix('agent:')}" if to else f"chat:{cid}",
         content=request.POST.get("content", "").replace("\r\n", "\n"),

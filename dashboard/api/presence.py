@@ -15,13 +15,13 @@ from dashboard.api.request_input import read_body
 from dashboard.api.schemas.core import Shape
 
 
-class Doing(BaseModel):
+class ToReportPresence(BaseModel):
     """What a viewer is doing in a conversation. `typing` ends after 6 seconds unless it is repeated."""
 
     state: viewers.State = Field(description="typing, looking, or away (the page is not visible)")
 
 
-class Done(Shape):
+class ReportedPresence(Shape):
     """The other viewers have been notified."""
 
     conversation_id: str
@@ -31,8 +31,8 @@ class Done(Shape):
 @endpoint(
     post=Operation(
         "Report to the other viewers that you are typing, viewing, or away.",
-        {200: Done},
-        body=Doing,
+        {200: ReportedPresence},
+        body=ToReportPresence,
         security=(FORM,),
     )
 )
@@ -41,7 +41,7 @@ def presence(request: HttpRequest, cid: str) -> JsonResponse:
     permissions.require(request.user, "view")
     if not isinstance(request.user, User):
         raise NotAllowed("tokens have no presence; sign in as a person")
-    body = read_body(request, Doing)
+    body = read_body(request, ToReportPresence)
     if not Conversation.objects.visible().filter(key=cid).exists():
         raise NotFound("there is no such conversation")
     viewers.say(cid, request.user.username, body.state)

@@ -151,5 +151,5 @@ def _schemas(operations: list[Operation]) -> Json:
     modes |= {model: "validation" for operation in operations for model in operation.bodies}
     _, generated = models_json_schema([*modes.items(), (core.Error, "serialization")], ref_template=REF)
     schemas: Json = generated["$defs"]
-    schemas["Wrong"]["required"] = ["code", "message"]
+    schemas["ErrorDetail"]["required"] = ["code", "message"]
     return schemas

@@ -2,7 +2,7 @@
 
 from conversations.coding_agents.hooks import TOOLS
 from dashboard.api.openapi.operations import BEARER, TEXT, Operation, up_to
-from dashboard.api.schemas import core, elsewhere
+from dashboard.api.schemas import core, external_agents
 
 ROUTES = {
     "api/v1/publish": {
@@ -30,7 +30,7 @@ ROUTES = {
             "post": Operation(
                 f"Accept a hook of {name}. A PermissionRequest waits for its decision; `{{}}`: nobody decided.",
                 {200: core.HookAnswer},
-                body=core.ToHook,
+                body=core.HookEvent,
                 query={"wait_s": up_to(3600, 570) | {"minimum": 0}},
                 errors=(409, 429, 503),
                 security=(BEARER,),
@@ -41,8 +41,8 @@ ROUTES = {
     "api/v1/approvals/requests": {
         "post": Operation(
             "Request approval of an external agent's call and wait for the decision; `pending`: repeat within 20 s.",
-            {200: elsewhere.AskedDecision},
-            body=elsewhere.ToAskAbout,
+            {200: external_agents.RequestedDecision},
+            body=external_agents.ToRequestApproval,
             query={"wait_s": up_to(30, 25) | {"minimum": 0}},
             errors=(409, 429, 503),
             security=(BEARER,),
@@ -51,7 +51,7 @@ ROUTES = {
     "api/v1/events": {
         "get": Operation(
             "Read the events of all conversations, in pages; with `Accept: text/event-stream`, as they happen.",
-            {200: elsewhere.FedEvents},
+            {200: external_agents.FeedEvents},
             query={"after": TEXT, "conversation": TEXT},
             errors=(429, 503),
             security=(BEARER,),
@@ -61,7 +61,7 @@ ROUTES = {
         "post": Operation(
             "Run an agent over AG-UI: accept a RunAgentInput and stream events until the run ends or waits.",
             {200: None},
-            body=elsewhere.AguiInput,
+            body=external_agents.AguiInput,
             files=("text/event-stream",),
             errors=(409, 429, 503),
             security=(BEARER,),
@@ -89,8 +89,8 @@ ROUTES = {
     "api/v1/door": {
         "post": Operation(
             "Exchange the one-use token of the data directory for a bearer token.",
-            {200: core.Key},
-            body=core.Knock,
+            {200: core.LocalToken},
+            body=core.ToIssueLocalToken,
             security=(BEARER,),
             is_open=True,
         ),

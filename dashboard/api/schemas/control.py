@@ -4,25 +4,25 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from dashboard.api.schemas.core import RowNumber, Seq, Shape, Wrong
+from dashboard.api.schemas.core import ErrorDetail, RowNumber, Seq, Shape
 
 Action = Literal["pause", "resume", "take_over", "hand_back", "stop", "abort"]
 
 
-class ToSteer(BaseModel):
+class ToControl(BaseModel):
     """A control action on a conversation. To hand back what another person took over, a reason is required."""
 
     action: Action
     reason: Annotated[str, Field(max_length=2000)] = ""
 
 
-class ToSteerMany(ToSteer):
+class ToControlMany(ToControl):
     """The same action on several conversations."""
 
     conversations: Annotated[list[str], Field(min_length=1, max_length=200)]
 
 
-class Steered(Shape):
+class ControlState(Shape):
     """The state of the conversation: `state` is person, paused or open; `owner` the principal who took it over, or
     empty."""
 
@@ -32,7 +32,7 @@ class Steered(Shape):
     owner: str
 
 
-class SteeredBefore(Wrong):
+class ControlConflictDetail(ErrorDetail):
     """Somebody else acted first: `did` is the action, `by` who, `at` when; empty if unknown."""
 
     did: str = ""
@@ -40,24 +40,24 @@ class SteeredBefore(Wrong):
     at: str = ""
 
 
-class AlreadySteered(Shape):
+class ControlConflict(Shape):
     """An error that states who did what, and when."""
 
-    error: SteeredBefore
+    error: ControlConflictDetail
 
 
-class SteeredOne(Shape):
+class ControlResult(Shape):
     """The result for one conversation: 200, or the status that it would have had alone, with the error."""
 
     conversation_id: str
     status: int
-    error: SteeredBefore | None = None
+    error: ControlConflictDetail | None = None
 
 
-class SteeredMany(Shape):
+class ControlResults(Shape):
     """A result for each conversation, in order, each key once."""
 
-    items: list[SteeredOne]
+    items: list[ControlResult]
 
 
 class RunNamed(Shape):

@@ -28,7 +28,7 @@ class Paged(Shape, Generic[Item]):
     cursor: str | None
 
 
-class Wrong(Shape):
+class ErrorDetail(Shape):
     """What is wrong: `code` for programs, `message` for people, `field` if one is invalid."""
 
     code: str
@@ -39,7 +39,7 @@ class Wrong(Shape):
 class Error(Shape):
     """An error."""
 
-    error: Wrong
+    error: ErrorDetail
 
 
 class ToPublish(BaseModel):
@@ -56,7 +56,7 @@ class Batch(BaseModel):
     messages: Annotated[list[ToPublish], Field(max_length=1000)]
 
 
-class ToHook(BaseModel):
+class HookEvent(BaseModel):
     """The data of a coding agent's hook; further fields depend on the event, see the agent's own reference of hooks."""
 
     model_config = ConfigDict(extra="allow")
@@ -196,19 +196,19 @@ class ImportedAll(Shape):
     items: list[Imported]
 
 
-class Knock(BaseModel):
+class ToIssueLocalToken(BaseModel):
     """The name that the owner's command uses."""
 
     name: str
 
 
-class Key(Shape):
+class LocalToken(Shape):
     """A token for `import:NAME`, valid while the server runs."""
 
     token: str
 
 
-class ToSay(BaseModel):
+class ToPostMessage(BaseModel):
     """A message by a person. `recipient` is `agent:NAME`, or `chat:ID` for the conversation's handler. Speaking as
     another sender requires a grant and a `reason`; the envelope's `metadata` contains both, and the actual sender as
     `sent_by`."""
@@ -233,7 +233,7 @@ class ToSay(BaseModel):
     ] = "after_run"
 
 
-class SaidAt(Shape):
+class PostedMessage(Shape):
     """The message was stored; its author receives it through the socket like everybody else."""
 
     envelope_id: str
@@ -342,7 +342,7 @@ class Decided(Shape):
     status: str
 
 
-class DecidedBefore(Wrong):
+class DecidedBefore(ErrorDetail):
     """Somebody else decided first, or the request has ended: `status` is decided, cancelled or expired."""
 
     by: str = ""

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from conversations.runs.policy.evaluate import Effect, Rule
 from dashboard.api.schemas.core import Shape
-from dashboard.api.schemas.tool_calls import CallTold
+from dashboard.api.schemas.tool_calls import ToolCallBase
 
 
 class CallDecision(Shape):
@@ -26,7 +26,7 @@ class CallReplay(Shape):
     status: str
 
 
-class RecordedCall(CallTold):
+class RecordedCall(ToolCallBase):
     """A tool call as recorded. Without a run it was only observed. `ran_with` are the `arguments`, unless a person
     changed them before it ran (`changed_by`); null if those are redacted."""
 

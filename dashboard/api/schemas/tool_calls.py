@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from dashboard.api.schemas.core import Paged, Seq, Shape
 
 
-class CallTold(Shape):
+class ToolCallBase(Shape):
     """The fields that every representation of a tool call has. `arguments` are the original text if that is not
     JSON."""
 
@@ -39,7 +39,7 @@ class CallTold(Shape):
     url: str
 
 
-class ToolCall(CallTold):
+class ToolCall(ToolCallBase):
     """A tool call in a list. `approver` is the principal who decided about it; `ran_with` are the arguments after their
     `decision`, those that were sent if they changed none."""
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from dashboard.api.schemas.core import Shape
 
 
-class FedEvent(Shape):
+class FeedEvent(Shape):
     """An event of the feed. `id` is its position within the record's epoch."""
 
     id: int
@@ -21,14 +21,14 @@ class FedEvent(Shape):
     body: dict[str, Any]
 
 
-class FedEvents(Shape):
+class FeedEvents(Shape):
     """A page of the feed; `cursor` is the position to continue from."""
 
-    items: list[FedEvent]
+    items: list[FeedEvent]
     cursor: str
 
 
-class ToAskAbout(BaseModel):
+class ToRequestApproval(BaseModel):
     """A call that needs approval, by its provider's id, in a conversation that the same token opened."""
 
     model_config = ConfigDict(extra="forbid")
@@ -41,7 +41,7 @@ class ToAskAbout(BaseModel):
     why: Annotated[str, Field(max_length=2000)] = ""
 
 
-class AskedDecision(Shape):
+class RequestedDecision(Shape):
     """The result of the request. `not_asked`: the conversation belongs to another token, or this call was asked about
     with other arguments; `withdrawn`: it can no longer be decided."""
 
