@@ -18,8 +18,8 @@ from conversations.core.micros import to_datetime
 from conversations.core.model_prices import ModelTokenCount
 from conversations.listing.url_filters import TIME_SPANS, end_to_iso, to_iso
 from conversations.rendering import agent_colors, participant_marks, richtext, svg_chart, timestamps
-from conversations.tool_calls.listing import statistics_query
-from conversations.tool_calls.listing.statistics_query import Statistics, rank
+from conversations.tool_calls import statistics_query
+from conversations.tool_calls.statistics_query import Statistics, rank
 from dashboard.pages.base_context import render_page
 from dashboard.pages.require_permission import require_permission
 

@@ -16,12 +16,13 @@ from pytest_django import DjangoDbBlocker
 from conversations.events import log
 from conversations.models import Approval, ToolCall, Turn
 from conversations.models.tool_call import FAILED, STOPPED
-from conversations.tool_calls.listing import facets, statistics_query
+from conversations.tool_calls import statistics_query
+from conversations.tool_calls.listing import facets
 from conversations.tool_calls.listing import query as listing
 from conversations.tool_calls.listing.export import EXPORT
 from conversations.tool_calls.listing.filters import STATUSES, CallFilters
 from conversations.tool_calls.listing.rows import item, rows
-from conversations.tool_calls.listing.statistics_query import Range
+from conversations.tool_calls.statistics_query import Range
 from tests.support import listed, toolcalls
 from tests.support.databases import filled
 from tests.support.tiers import rounds
@@ -147,9 +148,8 @@ def test_each_span_counts_and_times_what_a_look_at_every_call_finds(monkeypatch)
     calls = list(ToolCall.objects.order_by("id").values_list("started_at", "status", "duration_ms"))
 
     for time_range in _ranges(random.Random(3)):
-        for span, (start, end) in zip(
-            statistics_query.statistics_of(time_range).spans, time_range.edges(), strict=True
-        ):
+        spans = statistics_query.statistics_of(time_range).spans
+        for span, (start, end) in zip(spans, time_range.edges(), strict=True):
             inside = [(status, ms) for at, status, ms in calls if start <= at < end]
             statuses = Counter(status for status, _ in inside)
             assert Counter(span.counts) == statuses

@@ -10,8 +10,8 @@ from conversations.events import log
 from conversations.events.log.import_staging import StagedBatch
 from conversations.models import Approval, Conversation, ToolCall, Turn, User
 from conversations.runs.approvals import decide
-from conversations.tool_calls.listing import statistics_query
-from conversations.tool_calls.listing.statistics_query import Range, range_of, rank
+from conversations.tool_calls import statistics_query
+from conversations.tool_calls.statistics_query import Range, range_of, rank
 from dashboard.pages import statistics
 from tests.support import teamwork, toolcalls
 from tests.support.cast import client_of
