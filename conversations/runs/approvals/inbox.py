@@ -28,7 +28,7 @@ from conversations.runs.approvals import (
     auto_approval_rules,
     inbox_filters,
     pending_counts,
-    replay_requests,
+    replay_origin,
     request_terms,
     stranded_requests,
 )
@@ -86,7 +86,7 @@ class ApprovalCard:
     barred: frozenset[str]
     edited: str | None = None
     stranded: str = ""
-    replay: replay_requests.ReplayRequest | None = None
+    replay: replay_origin.ReplayOrigin | None = None
 
     @property
     def requester(self) -> ParticipantMark:
@@ -366,7 +366,7 @@ def _card(row: Approval, barred: frozenset[str], stranded: str) -> ApprovalCard:
         barred=barred,
         edited=_edited(row),
         stranded=stranded,
-        replay=replay_requests.of_request(row, request),
+        replay=replay_origin.of_request(row, request),
     )
 
 

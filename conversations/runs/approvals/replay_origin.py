@@ -13,7 +13,7 @@ from conversations.rendering.participant_marks import ParticipantMark, mark_for
 from conversations.tool_calls import call_record
 
 
-class ReplayRequest(NamedTuple):
+class ReplayOrigin(NamedTuple):
     """Who requested a replay and why; the event of the original call (None if the record has lost it), its address; and
     how the arguments differ from those that it ran with."""
 
@@ -24,7 +24,7 @@ class ReplayRequest(NamedTuple):
     changes: diff_rows.RenderedDiff | None = None
 
 
-def of_request(row: Approval, request: dict[str, Any]) -> ReplayRequest | None:
+def of_request(row: Approval, request: dict[str, Any]) -> ReplayOrigin | None:
     """Return what was requested, if the approval request (`request`: its body) is about a replay of ours."""
     if not request.get("replay_of"):
         return None
@@ -34,7 +34,7 @@ def of_request(row: Approval, request: dict[str, Any]) -> ReplayRequest | None:
         return None
     body = recorded_arguments.body_of(row.conversation_id, call.called_seq)
     by = principals.doer(event.principal, str(body.get("by") or ""))
-    known = ReplayRequest(mark_for(by, by), richtext.inline(str(body.get("reason") or "")[:2000]))
+    known = ReplayOrigin(mark_for(by, by), richtext.inline(str(body.get("reason") or "")[:2000]))
     try:
         original = call_record.find(call.replay_of or "")
     except NotFound:
