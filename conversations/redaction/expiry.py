@@ -32,7 +32,7 @@ Progress = Callable[[int, int], None]  # expired, looked at
 GoesOn = Callable[[], bool]
 
 
-class Expiring(NamedTuple):
+class RetentionScope(NamedTuple):
     """What is too old. Empty: of any kind, in any conversation, of any team."""
 
     older_than: int  # µs UTC
@@ -49,7 +49,7 @@ class AgedEvent(NamedTuple):
     kind: str
 
 
-def matching(rule: Expiring) -> Iterator[list[AgedEvent]]:
+def matching(rule: RetentionScope) -> Iterator[list[AgedEvent]]:
     """Go through the events that are too old, a bounded read at a time, by the order in which they were recorded: to
     the end, since a clock that was ahead, or a fork, leaves older events behind newer ones."""
     chosen = _Conversations(rule)
@@ -71,7 +71,7 @@ class _Conversations:
     """Which conversations a rule is about, and which of their events are copies that are not too old: looked up once
     each."""
 
-    def __init__(self, rule: Expiring) -> None:
+    def __init__(self, rule: RetentionScope) -> None:
         self._rule = rule
         self._agents = set(Agent.objects.filter(team=rule.team).values_list("name", flat=True)) if rule.team else set()
         self._after: dict[int, int | None] = {}  # events after this number are meant; None: none of it
@@ -91,7 +91,7 @@ class _Conversations:
         return not self._rule.team or handler.removeprefix("agent:") in self._agents
 
 
-def preview(rule: Expiring) -> tuple[Counter[str], int]:
+def preview(rule: RetentionScope) -> tuple[Counter[str], int]:
     """Count by kind what a rule would take, and how many of these are held back now."""
     counts: Counter[str] = Counter()
     held = 0
@@ -107,7 +107,7 @@ def preview(rule: Expiring) -> tuple[Counter[str], int]:
 
 
 def expire(
-    by: Who, rule: Expiring, reason: str, progress: Progress, *, goes_on: GoesOn = lambda: True
+    by: Who, rule: RetentionScope, reason: str, progress: Progress, *, goes_on: GoesOn = lambda: True
 ) -> tuple[int, int]:
     """Take them out; return how many events lost their words, and how many were held back. `goes_on`: looked at
     between two transactions."""
@@ -130,7 +130,7 @@ def expire(
     return expired, held
 
 
-def _pages(rule: Expiring, goes_on: GoesOn) -> Iterator[tuple[int, list[int]]]:
+def _pages(rule: RetentionScope, goes_on: GoesOn) -> Iterator[tuple[int, list[int]]]:
     """Return what one transaction takes: events of one conversation."""
     for page in takewhile(lambda _: goes_on(), matching(rule)):
         for conversation, rows in groupby(sorted(page), key=lambda event: event.conversation):
@@ -139,7 +139,7 @@ def _pages(rule: Expiring, goes_on: GoesOn) -> Iterator[tuple[int, list[int]]]:
                 yield conversation, seqs[at : at + PAGE]
 
 
-def _expire(by: Who, conversation: int, seqs: Sequence[int], rule: Expiring, reason: str) -> bool | None:
+def _expire(by: Who, conversation: int, seqs: Sequence[int], rule: RetentionScope, reason: str) -> bool | None:
     """Take out events of one conversation; return False where a hold is in force or a run is at work, or a mistake of
     ours stops it, which costs these events alone; None if the conversation was removed meanwhile."""
     row = Conversation.objects.filter(pk=conversation).first()

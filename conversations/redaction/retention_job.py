@@ -90,7 +90,10 @@ class RetentionJob(BackgroundThread):
 
 
 def run_rule(
-    rule: RetentionRule, progress: expiry.Progress = lambda *_: None, *, goes_on: expiry.GoesOn = lambda: True
+    rule: RetentionRule,
+    progress: expiry.Progress = lambda *_: None,
+    *,
+    goes_on: expiry.GoesOn = lambda: True,
 ) -> tuple[int, int]:
     """Take out what one rule takes now, and note on it how many: redacted, held back. One that is stopped has not run:
     it does the rest when it is called again. Raises Conflict if the clock has jumped ahead."""

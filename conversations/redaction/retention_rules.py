@@ -1,4 +1,5 @@
-"""Rules of what is kept for how long, set and removed by an admin. The retention job (`retention_job`) goes by them.
+"""Rules of what is kept for how long, set and removed by an admin. The retention job (`retention_job`) goes by them;
+which events match a rule, and which are held back, is in `expiry`.
 
 Where two admins have to agree to a redaction, `requests.submit_rule` has a rule wait for the second.
 """
@@ -96,7 +97,7 @@ def remove_rule(by: Who, number: int, reason: str = "") -> None:
         chain.add_entry(principal, "remove_retention", target, reason=reason)
 
 
-def selector(rule: RetentionRule | RetentionTerms) -> expiry.Expiring:
+def selector(rule: RetentionRule | RetentionTerms) -> expiry.RetentionScope:
     """Return what a rule takes now."""
     older_than = retention_clock.machine_time() - rule.days * DAY_US
-    return expiry.Expiring(older_than, [rule.kind] if rule.kind else [], rule.conversation, rule.team)
+    return expiry.RetentionScope(older_than, [rule.kind] if rule.kind else [], rule.conversation, rule.team)

@@ -137,7 +137,10 @@ JOBS = {
     "redact": (None, redact_all),
     "preview a person": (None, lambda place: scope.preview(scope.RedactionScope(person="ida", words=("ida",)))),
     "erase the id": (None, lambda place: erase_id.erase_id(SYSTEM, "large", "asked for")),
-    "expire": (None, lambda place: expiry.expire(SYSTEM, expiry.Expiring(1 << 60), "old", nothing)),
+    "expire": (
+        None,
+        lambda place: expiry.expire(SYSTEM, expiry.RetentionScope(1 << 60), "old", nothing),
+    ),
 }
 
 

@@ -23,7 +23,7 @@ from conversations.evidence.checkpoints import Signer
 from conversations.evidence.witness_settings import parse
 from conversations.models import Conversation, Event
 from conversations.redaction import audit_entries, expiry, scope
-from conversations.redaction.expiry import Expiring
+from conversations.redaction.expiry import RetentionScope
 from conversations.redaction.redact import redact as redact_events
 from conversations.redaction.scope import RedactionScope
 from tests.evidence.stand_in_witness import StandInWitness, serving
@@ -183,7 +183,7 @@ def test_an_erased_audit_entry_is_proved_without_its_words(signer, tmp_path):
 REDACTIONS = {
     "the decision": lambda: redact_events(SYSTEM, "gate", [3], "asked for"),
     "the call": lambda: scope.carry_out(SYSTEM, RedactionScope(call="gate-run-1-1"), "asked for"),
-    "all that is old": lambda: expiry.expire(SYSTEM, Expiring(time.time_ns() // 1000), "old", lambda *_: None),
+    "all that is old": lambda: expiry.expire(SYSTEM, RetentionScope(time.time_ns() // 1000), "old", lambda *_: None),
     "the id": lambda: scope.carry_out(SYSTEM, RedactionScope("gate", is_id=True), "asked for"),
 }
 

@@ -82,7 +82,12 @@ def a_rule(at, key, keys, number):
 
 def an_expiry(at, key, keys, number):
     older_than = Event.objects.order_by("at").values_list("at", flat=True)[number % Event.objects.count()]
-    expiry.expire(SYSTEM, expiry.Expiring(older_than + 1, conversation=key if number % 2 else ""), "old", lambda *_: 0)
+    expiry.expire(
+        SYSTEM,
+        expiry.RetentionScope(older_than + 1, conversation=key if number % 2 else ""),
+        "old",
+        lambda *_: 0,
+    )
 
 
 def a_hold(at, key, keys, number):

@@ -255,7 +255,7 @@ def test_what_is_too_old_expires_and_what_is_held_or_of_another_kind_stays(team)
     log.append([_from("expire-a", {"event": "log", "message": "kept"})])
     aged("expire-a", 4)
     hold = legal_holds.place(team["admin"], "expire-b", "a lawsuit")
-    rule = expiry.Expiring(time.time_ns() // 1000 - 30 * DAY, ["message"])
+    rule = expiry.RetentionScope(time.time_ns() // 1000 - 30 * DAY, ["message"])
 
     counts, held = expiry.preview(rule)
     first = expiry.expire(SYSTEM, rule, "30 days", lambda *_: None)
@@ -281,9 +281,9 @@ def test_expiry_goes_by_conversation_and_team_and_by_pages(team):
     Agent.objects.create(team="desk", name="Ida")
     soon = time.time_ns() // 1000 + DAY
 
-    by_team = expiry.preview(expiry.Expiring(soon, team="desk"))[0].total()
-    by_key = expiry.preview(expiry.Expiring(soon, conversation="expire-e"))[0].total()
-    expired, held = expiry.expire(SYSTEM, expiry.Expiring(soon), "all of it", lambda *_: None)
+    by_team = expiry.preview(expiry.RetentionScope(soon, team="desk"))[0].total()
+    by_key = expiry.preview(expiry.RetentionScope(soon, conversation="expire-e"))[0].total()
+    expired, held = expiry.expire(SYSTEM, expiry.RetentionScope(soon), "all of it", lambda *_: None)
 
     assert by_team == by_key == expiry.PAGE // 2 + 10
     assert (expired, held) == (expiry.PAGE + 20, 0)
@@ -389,7 +389,7 @@ def test_what_was_moved_here_loses_its_words_where_it_came_from_too(team, is_exp
 
     if is_expiry:
         later = Event.objects.latest("at").at + 1
-        expiry.expire(team["admin"], expiry.Expiring(older_than=later), "too old", lambda _, __: None)
+        expiry.expire(team["admin"], expiry.RetentionScope(older_than=later), "too old", lambda _, __: None)
     else:
         redact(team["admin"], "redact-moved", [1], "asked for")
     index()

@@ -13,7 +13,7 @@ from conversations.core import data_dir, write_ahead_log
 from conversations.core.principals import SYSTEM
 from conversations.models import Conversation, Event, LegalHold, Redaction
 from conversations.redaction import expiry, journal, legal_holds, retention_rules
-from conversations.redaction.expiry import Expiring
+from conversations.redaction.expiry import RetentionScope
 from tests.redaction.test_redact import aged, spoken
 
 pytestmark = pytest.mark.django_db
@@ -142,6 +142,6 @@ def test_an_expiry_empties_the_write_ahead_log_unless_a_server_does(is_served, t
     log_file = Path(f"{connection.settings_dict['NAME']}-wal")
 
     with data_dir.hold(tmp_path) if is_served else nullcontext():
-        expiry.expire(SYSTEM, Expiring(time.time_ns() // 1000 - 86_400_000_000), "a day", lambda *_: None)
+        expiry.expire(SYSTEM, RetentionScope(time.time_ns() // 1000 - 86_400_000_000), "a day", lambda *_: None)
 
     assert (log_file.stat().st_size < 3_000_000) is not is_served

@@ -31,7 +31,7 @@ def test_a_trace_that_has_moved_keeps_no_title_of_what_is_redacted(by):
     if by == "request":
         redact(SYSTEM, "named", seqs, "asked for")
     else:
-        expiry.expire(SYSTEM, expiry.Expiring(time.time_ns() // 1000), "all", lambda *_: None)
+        expiry.expire(SYSTEM, expiry.RetentionScope(time.time_ns() // 1000), "all", lambda *_: None)
 
     assert everywhere(WORD) == []
 

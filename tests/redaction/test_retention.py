@@ -128,7 +128,7 @@ def test_a_teams_rule_takes_its_conversations_after_a_handoff_too():
     spoken("retain-h", SECRET)
     aged("retain-h", 1)
     Conversation.objects.filter(key="retain-h").update(handler="Dialogue")
-    rule = expiry.Expiring(older_than=time.time_ns() // 1000 - 30 * 86_400_000_000, team="Town Hall")
+    rule = expiry.RetentionScope(older_than=time.time_ns() // 1000 - 30 * 86_400_000_000, team="Town Hall")
     assert expiry.preview(rule)[0]["message"] == 1
 
     handed = {"event": "conversation.handler", "id": "h1", "handler": "agent:Coordinator"}
@@ -145,7 +145,7 @@ def test_expiry_reads_bounded_pages(team, monkeypatch):
     for n in range(8):
         spoken(f"retain-d{n % 2}", *(f"{SECRET} {n}-{m}" for m in range(4)))
     aged("retain-d0", *range(1, 17))
-    rule = expiry.Expiring(time.time_ns() // 1000 - 30 * retention_rules.DAY_US, ["message"])
+    rule = expiry.RetentionScope(time.time_ns() // 1000 - 30 * retention_rules.DAY_US, ["message"])
 
     expired = expiry.expire(SYSTEM, rule, "30 days", lambda *_: None)
 
@@ -184,7 +184,7 @@ def test_what_is_old_expires_behind_events_of_a_clock_that_was_ahead(monkeypatch
     for key, days in (("first", 100), ("ahead", -300), ("later", 90)):
         spoken(f"retain-{key}", *"abc")
         aged(f"retain-{key}", 1, 2, 3, days=days)
-    rule = expiry.Expiring(time.time_ns() // 1000 - 30 * retention_rules.DAY_US)
+    rule = expiry.RetentionScope(time.time_ns() // 1000 - 30 * retention_rules.DAY_US)
 
     assert expiry.expire(SYSTEM, rule, "30 days", lambda *_: None) == (6, 0)
 
@@ -198,7 +198,7 @@ def test_the_age_of_copies_counts_from_when_the_fork_was_made(team, is_narrow):
     aged("retain-p", 1, 2, 3, 4)
     made = fork(team["admin"], "retain-p", 3).conversation
     narrow = {"conversation": made} if is_narrow else {}
-    rule = expiry.Expiring(time.time_ns() // 1000 - 30 * retention_rules.DAY_US, **narrow)
+    rule = expiry.RetentionScope(time.time_ns() // 1000 - 30 * retention_rules.DAY_US, **narrow)
 
     expiry.expire(SYSTEM, rule, "30 days", lambda *_: None)
     assert [erased("retain-p"), erased(made)] == [[] if is_narrow else [1, 2, 3, 4], []]
@@ -215,7 +215,7 @@ def test_a_conversation_that_is_removed_during_a_round_does_not_end_it(monkeypat
     for key in ("retain-r", "retain-s"):
         spoken(key, SECRET)
         aged(key, 1)
-    rule = expiry.Expiring(time.time_ns() // 1000 - retention_rules.DAY_US)
+    rule = expiry.RetentionScope(time.time_ns() // 1000 - retention_rules.DAY_US)
     matching = expiry.matching
 
     def removed_after_the_read(rule):
@@ -240,7 +240,12 @@ def test_conversations_that_expire_do_not_come_to_the_top_of_the_list():
     spoken("retain-f", "hello")
     aged("retain-e", 1)
 
-    expiry.expire(SYSTEM, expiry.Expiring(time.time_ns() // 1000 - retention_rules.DAY_US), "a day", lambda *_: None)
+    expiry.expire(
+        SYSTEM,
+        expiry.RetentionScope(time.time_ns() // 1000 - retention_rules.DAY_US),
+        "a day",
+        lambda *_: None,
+    )
 
     assert everywhere(SECRET) == []
     newest = Conversation.objects.newest_first().values_list("key", flat=True)
@@ -252,7 +257,7 @@ def test_a_round_that_was_killed_before_rows_were_made_anew_leaves_no_word_in_ca
     spoken("retain-i", SECRET)
     index()
     aged("retain-i", 1)
-    rule = expiry.Expiring(time.time_ns() // 1000 - 30 * retention_rules.DAY_US)
+    rule = expiry.RetentionScope(time.time_ns() // 1000 - 30 * retention_rules.DAY_US)
     with monkeypatch.context() as killed:
         killed.setattr(redact_module, "fold_rest", lambda: None)
         expiry.expire(SYSTEM, rule, "30 days", lambda *_: None)
@@ -339,7 +344,7 @@ def raced(admin, rule, number):
 
 
 def races(admin, count):
-    rule = expiry.Expiring(time.time_ns() // 1000 - 30 * retention_rules.DAY_US, ["message"])
+    rule = expiry.RetentionScope(time.time_ns() // 1000 - 30 * retention_rules.DAY_US, ["message"])
     outcomes = [raced(admin, rule, number) for number in range(count)]
     assert verify_events().ok
     assert chain.verify().ok

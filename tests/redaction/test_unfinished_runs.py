@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 REDACTIONS = {
     "an event": lambda key, seq: redact.redact(SYSTEM, key, [seq], "asked for"),
     "the id": lambda key, seq: erase_id.erase_id(SYSTEM, key, "asked for"),
-    "what is too old": lambda key, seq: expiry.expire(SYSTEM, expiry.Expiring(1 << 60), "old", lambda *_: None),
+    "what is too old": lambda key, seq: expiry.expire(SYSTEM, expiry.RetentionScope(1 << 60), "old", lambda *_: None),
 }
 
 

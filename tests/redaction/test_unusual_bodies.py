@@ -25,7 +25,7 @@ def stored(key, body, event_id=None):
 
 
 def expire():
-    rule = expiry.Expiring(time.time_ns() // 1000 - MONTH_US)
+    rule = expiry.RetentionScope(time.time_ns() // 1000 - MONTH_US)
     return expiry.expire(SYSTEM, rule, "30 days", lambda *_: None)
 
 

@@ -18,7 +18,7 @@ from conversations.management.commands.redact import purge
 from conversations.management.recorded_text import RecordedTextCommand
 from conversations.models import Agent
 from conversations.redaction import expiry, journal, retention_clock, retention_job, retention_rules
-from conversations.redaction.expiry import Expiring
+from conversations.redaction.expiry import RetentionScope
 from conversations.redaction.selection import find_conversation
 
 DAY_US = 86_400_000_000
@@ -58,7 +58,7 @@ class Command(RecordedTextCommand):
             raise CommandError("--days must be a number greater than 0")
         self._require_targets(options)
         older_than = retention_clock.machine_time() - int(days * DAY_US)
-        rule = Expiring(older_than, options["kind"], options["conversation"], options["team"])
+        rule = RetentionScope(older_than, options["kind"], options["conversation"], options["team"])
         if options["dry_run"]:
             self._preview(rule)
             return
@@ -115,7 +115,7 @@ class Command(RecordedTextCommand):
             journal.update(settings.DATA_DIR)
             purge(self.stdout)
 
-    def _preview(self, rule: Expiring) -> None:
+    def _preview(self, rule: RetentionScope) -> None:
         counts, held = expiry.preview(rule)
         for kind, count in sorted(counts.items()):
             self.stdout.write(f"{kind}: {count:,}")
