@@ -21,8 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from conversations.asgi.agui import registered
-from conversations.core import model_prices
+from conversations.core import model_prices, remote_agent_setting
 from conversations.core.errors import Invalid
 from conversations.core.model_prices import ModelPrice
 from conversations.core.outbound_address import AllowList
@@ -285,7 +284,7 @@ class Config(BaseModel):
     @field_validator("agui_agents")
     @classmethod
     def _remote_agents(cls, value: SecretStr) -> SecretStr:
-        registered.read(value.get_secret_value())
+        remote_agent_setting.read(value.get_secret_value())
         return value
 
     @field_validator("record_name")

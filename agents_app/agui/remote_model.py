@@ -17,8 +17,8 @@ from agents_app.agui.answer_events import AnswerEvents
 from agents_app.agui.http_stream import RemoteFailed
 from agents_app.approval_gate import stored_decisions
 from agents_app.run_scope import current_scope
-from conversations.asgi.agui.registered import RemoteAgent
 from conversations.core.outbound_address import AllowList
+from conversations.core.remote_agent_setting import RemoteAgent
 from conversations.events import payload
 from conversations.events.payload import clean_text
 

@@ -13,8 +13,8 @@ from django.conf import settings
 from agents_app.agui.remote_model import RemoteModel
 from agents_app.agui.run_history import ACTION, WENT_ON
 from agents_app.teams.definition import Team
-from conversations.asgi.agui.registered import RemoteAgent
 from conversations.core.outbound_address import AllowList
+from conversations.core.remote_agent_setting import RemoteAgent
 
 NAME = "AG-UI"
 SCHEMA: dict[str, Any] = {

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from agents_app.teams import checks
 from agents_app.teams.definition import Team, TeamError
-from conversations.asgi.agui import registered
+from conversations.core import remote_agent_setting
 
 GROUP = "switchboard.teams"
 
@@ -29,7 +29,7 @@ def load(names: str | None = None) -> list[Team]:
 
 def _remote_teams() -> list[Team]:
     """Return the team of the AG-UI agents in the setting, if there are any: importing their protocol takes long."""
-    remotes = registered.read(settings.CONFIG.agui_agents.get_secret_value())
+    remotes = remote_agent_setting.read(settings.CONFIG.agui_agents.get_secret_value())
     if not remotes:
         return []
     from agents_app.agui.remote_team import configured_team

@@ -35,19 +35,18 @@ from agents_app.worker.claimed_run import WorkerServices
 from agents_app.worker.replay_run import ReplayRun
 from agents_app.worker.run_bus import RunBus
 from agents_app.worker.tool_threads import ToolThreads
-from conversations.asgi.agui import registration
-from conversations.asgi.agui.registered import RemoteAgent
 from conversations.core.background_loop import cancel_all, run_forever
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import Unavailable
 from conversations.core.failpoints import failpoint
 from conversations.core.gathered_reads import GatheredReads
 from conversations.core.node_heartbeat import BEAT_EVERY, Heartbeat, worker_node
+from conversations.core.remote_agent_setting import RemoteAgent
 from conversations.core.status import OK
 from conversations.events import commit_listeners, log, registry
 from conversations.events.log.records import Stored
 from conversations.models import Run
-from conversations.runs import claims, leases
+from conversations.runs import claims, edit_remote_agents, leases
 from conversations.runs.approvals import auto_approval, overdue_requests
 from conversations.runs.claims import Claim
 from conversations.runs.unfinished_work import unfinished_work
@@ -240,9 +239,9 @@ class Worker:
 
     async def _serve_remote_agents(self) -> None:
         """Serve the remote agents that admins have registered. A run that has already started is not affected."""
-        others = [served for served in self.served_teams if served.team.name != registration.TEAM]
+        others = [served for served in self.served_teams if served.team.name != edit_remote_agents.TEAM]
         names = {agent.name for served in others for agent in served.team.agents}
-        remotes = [remote for remote in await self._do(registration.registered_now) if remote.name not in names]
+        remotes = [remote for remote in await self._do(edit_remote_agents.registered_now) if remote.name not in names]
         if remotes != self._remote_agents:
             registered = await self._do(self._register_remote_agents, remotes)
             self.served_teams, self._remote_agents = [*others, *registered], remotes
@@ -250,12 +249,12 @@ class Worker:
 
     def _register_remote_agents(self, remotes: Sequence[RemoteAgent]) -> list[ServedTeam]:
         """Create their team and write its rows. Sync: the protocol's package is imported with the first one."""
-        registration.delete_rows_of_removed()
+        edit_remote_agents.delete_rows_of_removed()
         if not remotes:
             return []
         from agents_app.agui.remote_team import configured_team
 
-        served_teams = [ServedTeam(configured_team(remotes, registration.TEAM), self._config, self._provider)]
+        served_teams = [ServedTeam(configured_team(remotes, edit_remote_agents.TEAM), self._config, self._provider)]
         agent_registry.register(served_teams)
         return served_teams
 
@@ -310,5 +309,7 @@ def _look_after(served_here: Mapping[str, Collection[str]], is_held: Callable[[R
         auto_approval.approve_waiting()
         overdue_requests.expire_due()
     if there_are.queued:
-        registered = [remote.name for remote in registration.registered_now()]  # by any worker, and there may be none
-        blocked_runs.end_orphaned_runs({**served_here, registration.TEAM: registered})
+        registered = [
+            remote.name for remote in edit_remote_agents.registered_now()
+        ]  # by any worker, and there may be none
+        blocked_runs.end_orphaned_runs({**served_here, edit_remote_agents.TEAM: registered})

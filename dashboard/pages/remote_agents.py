@@ -5,10 +5,10 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
-from conversations.asgi.agui import registration
-from conversations.asgi.agui.registered import RemoteAgent
 from conversations.core import hidden_characters
 from conversations.core.errors import NotAllowed, SwitchboardError
+from conversations.core.remote_agent_setting import RemoteAgent
+from conversations.runs import edit_remote_agents
 from dashboard.pages import form_error
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
@@ -26,7 +26,7 @@ def remote_agents(request: HttpRequest) -> HttpResponse:
         return _draw(request)
     remote = RemoteAgent(**{field: request.POST.get(field, "").strip() for field in ENTERED})
     try:
-        registration.register(request.user, remote, reason=request.POST.get("reason", "").strip()[:2000])
+        edit_remote_agents.register(request.user, remote, reason=request.POST.get("reason", "").strip()[:2000])
     except SwitchboardError as error:
         return _draw(request, error)
     return _back("registered", remote.name)
@@ -38,7 +38,7 @@ def removals(request: HttpRequest) -> HttpResponse:
     """Remove an agent."""
     name = request.POST.get("name", "")
     try:
-        registration.remove(request.user, name, reason=request.POST.get("reason", "").strip()[:2000])
+        edit_remote_agents.remove(request.user, name, reason=request.POST.get("reason", "").strip()[:2000])
     except SwitchboardError as error:
         return _draw(request, error)
     return _back("removed", name)
@@ -57,8 +57,8 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None) -> HttpRe
         request,
         "remote_agents.html",
         status=status_of(error),
-        rows=registration.listed(),
-        most=registration.MAX_AGENTS,
+        rows=edit_remote_agents.listed(),
+        most=edit_remote_agents.MAX_AGENTS,
         entered=entered,
         error=sentence,
         fault=fault,

@@ -25,8 +25,8 @@ from conversations.access.accounts.edit_grants import give_grant
 from conversations.access.accounts.people import create_person
 from conversations.alerts import edit_rules, evaluation
 from conversations.alerts.rule_fields import RuleFields
-from conversations.asgi.agui import registration
-from conversations.asgi.agui.registered import RemoteAgent
+from conversations.runs import edit_remote_agents
+from conversations.core.remote_agent_setting import RemoteAgent
 from conversations.conversation.fork import fork
 from conversations.core.principals import SYSTEM
 from conversations.redaction import legal_holds, requests
@@ -37,7 +37,8 @@ from tests.support.quarantined import quarantine
 
 NAMES = {names!r}
 t.team()
-registration.register(SYSTEM, RemoteAgent("A" * 100, "https://" + "a" * 60 + ".example/" + "p" * 190, "", "d" * 190))
+url = "https://" + "a" * 60 + ".example/" + "p" * 190
+edit_remote_agents.register(SYSTEM, RemoteAgent("A" * 100, url, "", "d" * 190))
 create_person(SYSTEM, "u" * 150, ["operator"])
 for n, (kind, name) in enumerate(NAMES.items()):
     tool = {{"name": name, "schema": t.SCHEMA, "origin": "function"}}

@@ -10,12 +10,11 @@ from conversations.access.accounts import command_tokens, edit_grants, people, t
 from conversations.access.permissions import Who
 from conversations.alerts import deliveries, edit_rules, handle_alarms
 from conversations.alerts.rule_fields import RuleFields
-from conversations.asgi.agui import registration
-from conversations.asgi.agui.registered import RemoteAgent
 from conversations.conversation import annotate, control, fork, post_message
 from conversations.core.principals import SYSTEM
+from conversations.core.remote_agent_setting import RemoteAgent
 from conversations.models import Agent, Alarm, AlertDelivery, AlertRule, ToolCall, User
-from conversations.runs import stop_and_rerun
+from conversations.runs import edit_remote_agents, stop_and_rerun
 from conversations.runs.approvals import auto_approval_edit, decide
 from conversations.runs.budgets import edit_budgets
 from conversations.runs.policy import edit_policy
@@ -65,8 +64,8 @@ def with_an_auto_approval_rule(all_: People) -> Deed:
 
 
 def with_a_remote_agent(all_: People) -> Deed:
-    registration.register(SYSTEM, REMOTE)
-    return lambda by: registration.remove(by, REMOTE.name)
+    edit_remote_agents.register(SYSTEM, REMOTE)
+    return lambda by: edit_remote_agents.remove(by, REMOTE.name)
 
 
 def with_a_view(do: Callable[[Who, int], Any]) -> Callable[[People], Deed]:

@@ -19,7 +19,7 @@ WHOLE_MODULES = (
     "access.list_export",
     "alerts.edit_rules",
     "alerts.handle_alarms",
-    "asgi.agui.registration",
+    "runs.edit_remote_agents",
     "conversation.conflict_check",
     "conversation.control",
     "conversation.fork",
@@ -121,12 +121,12 @@ ELSEWHERE: dict[str, str] = {
     "edit_grants.facts_of": "- it reads",
     "tokens.state_of": "- it computes a digest",
     "edit_rules.state_of": "- it computes a digest",
-    "registration.address_of": "- it computes an address",
-    "registration.delete_rows_of_removed": (
+    "edit_remote_agents.address_of": "- it computes an address",
+    "edit_remote_agents.delete_rows_of_removed": (
         "test_removed_agents.py::test_the_row_that_a_worker_wrote_while_the_agent_was_removed_goes"
     ),
-    "registration.listed": "- it reads",
-    "registration.registered_now": "- it reads",
+    "edit_remote_agents.listed": "- it reads",
+    "edit_remote_agents.registered_now": "- it reads",
     "quarantine.alike": "- it reads",
     "quarantine.find": "- it reads",
     "quarantine.lacks_conversation": "- it reads",

@@ -15,8 +15,8 @@ from conversations.access.accounts import edit_grants, people, sign_in, sign_in_
 from conversations.access.audit.listing.export import EXPORT
 from conversations.access.audit.listing.filters import AuditFilters
 from conversations.alerts import edit_rules, handle_alarms
-from conversations.asgi.agui import registration
 from conversations.conversation import annotate
+from conversations.runs import edit_remote_agents
 from conversations.runs.approvals import auto_approval_edit
 from conversations.runs.budgets import edit_budgets
 from conversations.runs.policy import edit_policy
@@ -186,11 +186,11 @@ ROWS: dict[str, Row] = {
         alerted(lambda by, rule: edit_rules.send_test(by, rule.id)), "alerts", f"- {NO_CONVERSATION}", f"- {AGAIN}",
         verb="test_alert",
     ),
-    "registration.register": Row(
-        lambda all_: lambda by: registration.register(by, REMOTE), "tokens", f"- {NO_CONVERSATION}",
+    "edit_remote_agents.register": Row(
+        lambda all_: lambda by: edit_remote_agents.register(by, REMOTE), "tokens", f"- {NO_CONVERSATION}",
         "there is already an agent Weather", verb="register_agent",
     ),
-    "registration.remove": Row(
+    "edit_remote_agents.remove": Row(
         with_a_remote_agent, "tokens", f"- {NO_CONVERSATION}", "this agent is no longer registered", verb="remove_agent"
     ),
     "handle_alarms.shelve": Row(

@@ -9,8 +9,8 @@ import pytest
 
 from agents_app.agui.remote_team import team_of
 from agents_app.teams.definition import Team
-from conversations.asgi.agui.registered import RemoteAgent
 from conversations.core.outbound_address import AllowList
+from conversations.core.remote_agent_setting import RemoteAgent
 from tests.support.forking import bare_nursery
 from tests.support.live import ROOT, free_port, until
 

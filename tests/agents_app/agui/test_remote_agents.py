@@ -5,7 +5,7 @@ import urllib.request
 
 import pytest
 
-from conversations.asgi.agui import registered
+from conversations.core import remote_agent_setting
 from conversations.core.outbound_address import NONE
 from conversations.core.principals import SYSTEM
 from conversations.models import Approval, Conversation, Event, Run, ToolCall
@@ -215,14 +215,14 @@ WRONG = [
 @pytest.mark.parametrize("at", range(len(WRONG)))
 def test_a_wrong_registration_is_refused(at):
     with pytest.raises(ValueError, match=r"\w"):
-        registered.read(WRONG[at])
+        remote_agent_setting.read(WRONG[at])
 
 
 def test_a_registration_is_an_address_or_more():
     text = '{"A": "https://a.example/agent", "B": {"url": "https://b.example/", "token": "t", "description": "Bakes"}}'
 
-    first, second = registered.read(text)
+    first, second = remote_agent_setting.read(text)
 
     assert (first.name, first.url, first.token) == ("A", "https://a.example/agent", "")
     assert (second.token, second.description) == ("t", "Bakes")
-    assert registered.read("") == []
+    assert remote_agent_setting.read("") == []

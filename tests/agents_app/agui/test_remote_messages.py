@@ -9,8 +9,8 @@ import pytest
 from agents_app.agui.event_reader import event_of
 from agents_app.agui.http_stream import RemoteFailed
 from agents_app.agui.remote_model import RemoteModel, _RemoteRun
-from conversations.asgi.agui.registered import RemoteAgent
 from conversations.core.outbound_address import NONE
+from conversations.core.remote_agent_setting import RemoteAgent
 
 BEGUN = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
 DONE = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}

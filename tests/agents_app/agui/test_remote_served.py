@@ -69,8 +69,8 @@ def test_an_agent_that_is_registered_while_the_server_runs_is_served_until_it_is
     shutil.copytree(prepared(), server.data_dir)
     token = server.token()
     server.start()
-    imports = "from conversations.asgi.agui import registration as r\n"
-    imports += "from conversations.asgi.agui.registered import RemoteAgent\n"
+    imports = "from conversations.runs import edit_remote_agents as r\n"
+    imports += "from conversations.core.remote_agent_setting import RemoteAgent\n"
     imports += "from conversations.core.principals import SYSTEM\n"
     served = "SELECT name FROM conversations_agent WHERE team='AG-UI registered'"
     try:

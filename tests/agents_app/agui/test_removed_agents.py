@@ -3,11 +3,11 @@
 import pytest
 
 from agents_app.worker import worker as workers
-from conversations.asgi.agui import registration
-from conversations.asgi.agui.registered import RemoteAgent
 from conversations.core.database_clock import database_now
 from conversations.core.principals import SYSTEM
+from conversations.core.remote_agent_setting import RemoteAgent
 from conversations.models import Agent, AgentElsewhere, Run
+from conversations.runs import edit_remote_agents
 from tests.support.agents_running import ended_runs, send_message, team, working
 from tests.support.live import until
 
@@ -22,11 +22,11 @@ def quick_rounds(monkeypatch):
 
 def register(*names: str) -> None:
     for name in names:
-        registration.register(SYSTEM, RemoteAgent(name, "https://agents.example.org/"))
+        edit_remote_agents.register(SYSTEM, RemoteAgent(name, "https://agents.example.org/"))
 
 
 def is_served(name: str) -> bool:
-    return Agent.objects.filter(team=registration.TEAM, name=name, served_until__gt=database_now()).exists()
+    return Agent.objects.filter(team=edit_remote_agents.TEAM, name=name, served_until__gt=database_now()).exists()
 
 
 @pytest.mark.parametrize("others", [[], ["Tides"]])
@@ -41,9 +41,9 @@ def test_the_row_that_a_worker_wrote_while_the_agent_was_removed_goes(others):
 
 
 def queued(name: str) -> None:
-    Agent.objects.create(team=registration.TEAM, name=name, is_entry=True)
+    Agent.objects.create(team=edit_remote_agents.TEAM, name=name, is_entry=True)
     send_message(key=name, to=f"agent:{name}")
-    Run.objects.filter(agent=name).update(team=registration.TEAM)
+    Run.objects.filter(agent=name).update(team=edit_remote_agents.TEAM)
 
 
 def test_the_queued_run_of_the_last_one_ends():

@@ -3,11 +3,11 @@
 import pytest
 from django.urls import reverse
 
-from conversations.asgi.agui import registration
-from conversations.asgi.agui.registered import RemoteAgent
 from conversations.core.errors import Conflict, Invalid
 from conversations.core.principals import SYSTEM
+from conversations.core.remote_agent_setting import RemoteAgent
 from conversations.models import Agent, AgentElsewhere, AuditEntry
+from conversations.runs import edit_remote_agents
 from tests.support.cast import cast, client_of
 
 pytestmark = pytest.mark.django_db
@@ -79,7 +79,7 @@ def test_what_the_setting_allows_is_accepted(settings):
     settings.CONFIG = settings.CONFIG.model_copy(update={"agui_hosts": "127.0.0.1"})
     settings.CONFIG.__dict__.pop("agui_allow_list", None)  # what was made of the setting before
 
-    registration.register(SYSTEM, RemoteAgent("Near", "http://127.0.0.1:9000/"))
+    edit_remote_agents.register(SYSTEM, RemoteAgent("Near", "http://127.0.0.1:9000/"))
 
     assert AgentElsewhere.objects.get().url == "http://127.0.0.1:9000/"
 
@@ -98,27 +98,27 @@ def test_what_the_setting_allows_is_accepted(settings):
 )
 def test_what_does_not_fit_is_refused_at_its_field(field, value):
     with pytest.raises(Invalid) as refused:
-        registration.register(SYSTEM, RemoteAgent(**FORM | {field: value}))
+        edit_remote_agents.register(SYSTEM, RemoteAgent(**FORM | {field: value}))
 
     assert refused.value.field == field
 
 
 def test_a_name_is_of_one_agent(admin):
     Agent.objects.create(team="Town Hall", name="Dialogue")
-    registration.register(SYSTEM, RemoteAgent(**FORM))
+    edit_remote_agents.register(SYSTEM, RemoteAgent(**FORM))
 
     for name in ("Weather", "weather", "Dialogue"):
         with pytest.raises(Conflict):
-            registration.register(SYSTEM, RemoteAgent(**FORM | {"name": name}))
+            edit_remote_agents.register(SYSTEM, RemoteAgent(**FORM | {"name": name}))
     assert admin.post(reverse("remote-agents"), FORM).status_code == 409
 
 
 def test_there_are_a_hundred_at_most(monkeypatch):
-    monkeypatch.setattr(registration, "MAX_AGENTS", 1)
-    registration.register(SYSTEM, RemoteAgent(**FORM))
+    monkeypatch.setattr(edit_remote_agents, "MAX_AGENTS", 1)
+    edit_remote_agents.register(SYSTEM, RemoteAgent(**FORM))
 
     with pytest.raises(Invalid, match="remove one first"):
-        registration.register(SYSTEM, RemoteAgent(**FORM | {"name": "Second"}))
+        edit_remote_agents.register(SYSTEM, RemoteAgent(**FORM | {"name": "Second"}))
 
 
 def test_who_removes_what_is_gone_is_told(admin):

@@ -10,12 +10,11 @@ from django.conf import settings
 from conversations.access.action_context import audited_action
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
-from conversations.asgi.agui import registered
-from conversations.asgi.agui.registered import RemoteAgent
-from conversations.core import micros, outbound_address
+from conversations.core import micros, outbound_address, remote_agent_setting
 from conversations.core.database_clock import database_now
 from conversations.core.errors import Conflict, Invalid, NotFound
 from conversations.core.outbound_address import AddressRefused
+from conversations.core.remote_agent_setting import RemoteAgent
 from conversations.models import Agent, AgentElsewhere
 
 TEAM = "AG-UI registered"
@@ -121,7 +120,7 @@ def _is_taken(name: str) -> bool:
 
 
 def _of_setting() -> list[RemoteAgent]:
-    return registered.read(settings.CONFIG.agui_agents.get_secret_value())
+    return remote_agent_setting.read(settings.CONFIG.agui_agents.get_secret_value())
 
 
 def _remote(row: AgentElsewhere) -> RemoteAgent:
