@@ -126,12 +126,12 @@ class EventRenderer:
 
     def _drawn(self, call: CallEvents, group: str | None) -> Markup:
         key = (self.conversation, call.seqs, call.called.at, call.id, call.status, self.cache_variant)
-        return _cache.get(key, self.conversation, call.seqs, partial(self._call_face, call, group))
+        return _cache.get(key, self.conversation, call.seqs, partial(self._render_call, call, group))
 
-    def _call_face(self, call: CallEvents, group: str | None) -> Markup:
+    def _render_call(self, call: CallEvents, group: str | None) -> Markup:
         return tool_call_block.draw(call, group)
 
-    def _face(self, event: Stored, group: str | None, repeat: Repeat) -> Markup:
+    def _render_event(self, event: Stored, group: str | None, repeat: Repeat) -> Markup:
         return event_rows.draw(event, group, repeat)
 
     def _failed(self, event: Stored) -> Markup:
@@ -141,7 +141,7 @@ class EventRenderer:
         group = self._turn(event) if event.kind == "output" else None
         names = offered_tools.learned() if event.kind == "model.turn" else 0
         key = (self.conversation, event.seq, event.at, group, repeat, names, self.cache_variant)
-        make = partial(self._face, event, group, repeat)
+        make = partial(self._render_event, event, group, repeat)
         return Fragment(group, _cache.get(key, self.conversation, (event.seq,), make))
 
     def _turn(self, output: Stored) -> str | None:

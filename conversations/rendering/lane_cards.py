@@ -30,8 +30,8 @@ from conversations.rendering.event_renderer import EventRenderer, Fragment
 from conversations.rendering.event_rows import ParsedEvent, Repeat, RowFields
 from conversations.rendering.participant_marks import ParticipantMark, mark_for, mark_for_name
 
-WORDS = 220  # characters of a card
-_READ = 4 * WORDS  # characters looked at for them
+MAX_CHARS = 220  # characters of a card
+_READ = 4 * MAX_CHARS  # characters looked at for them
 NOBODY = "system"  # whose lane it is when nobody is named
 
 
@@ -76,10 +76,10 @@ class LaneRenderer(EventRenderer):
         row = event_rows.row(event_rows.parse_event(event), "chat", state="running", group=group)
         return _draw(_card(row, event, None, text=richtext.inline(text))._replace(is_open=True, facts=notes))
 
-    def _face(self, event: Stored, group: str | None, repeat: Repeat) -> Markup:
+    def _render_event(self, event: Stored, group: str | None, repeat: Repeat) -> Markup:
         return _draw(_of_event(event, group, repeat))
 
-    def _call_face(self, call: CallEvents, group: str | None) -> Markup:
+    def _render_call(self, call: CallEvents, group: str | None) -> Markup:
         return _draw(_of_call(call, group))
 
     def _failed(self, event: Stored) -> Markup:
@@ -205,7 +205,7 @@ def _words(read: ParsedEvent, lane: Lane) -> Markup:
 
 def _short(text: str) -> Markup:
     line = " ".join(text[:_READ].split())
-    return richtext.inline(line if len(line) <= WORDS else f"{line[: WORDS - 1]}…")
+    return richtext.inline(line if len(line) <= MAX_CHARS else f"{line[: MAX_CHARS - 1]}…")
 
 
 def _duration(read: ParsedEvent) -> str:

@@ -32,7 +32,7 @@ from conversations.tool_calls.schemas import argument_report, versions
 
 WIDTH = 200.0  # of the bars' scale
 MIN_BAR_WIDTH = 1.5  # of a bar, so that it is seen
-WORDS = 120  # characters of an event in a list
+MAX_CHARS = 120  # characters of an event in a list
 DECISIONS = {
     "approve": "Approved", "reject": "Rejected", "respond": "Responded, not run", "edit": "Approved with edits"
 }  # fmt: skip
@@ -280,10 +280,10 @@ def _call_ids(key: str, events: Sequence[Stored]) -> dict[int, str]:
 def _event(event: Stored, call: str, own: set[int]) -> CallEventLine:
     read = event_rows.parse_event(event)
     parsed, author = read.payload, event_rows.author(read)
-    text = parsed.name if event.kind == "tool_step" and parsed.name else " ".join(parsed.words[: WORDS * 4].split())
+    text = parsed.name if event.kind == "tool_step" and parsed.name else " ".join(parsed.words[: MAX_CHARS * 4].split())
     return CallEventLine(
         event.seq, page_urls.event_url(event.conversation, event.seq), richtext.inline(event.kind[:60]),
-        mark_for(author, event.principal) if author else None, richtext.inline((text or "")[:WORDS]),
+        mark_for(author, event.principal) if author else None, richtext.inline((text or "")[:MAX_CHARS]),
         call if event.seq not in own else "", event.seq in own,
     )  # fmt: skip
 
@@ -320,4 +320,4 @@ def _line(value: object) -> str:
 
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= WORDS * 2 else f"{text[: WORDS * 2]}…"
+    return text if len(text) <= MAX_CHARS * 2 else f"{text[: MAX_CHARS * 2]}…"
