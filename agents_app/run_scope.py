@@ -31,7 +31,7 @@ class Restriction:
 UNRESTRICTED = Restriction()
 
 
-class RunnerLane(NamedTuple):
+class RunnerId(NamedTuple):
     """One runner of an attempt: the run itself, or a run inside one of its tool calls, of which a call may have several
     at once."""
 
@@ -41,7 +41,7 @@ class RunnerLane(NamedTuple):
     """another one for each runner inside a call"""
 
 
-OWN_LANE = RunnerLane()  # the run itself
+OWN_RUNNER = RunnerId()  # the run itself
 _numbers = count(1)
 
 
@@ -98,7 +98,7 @@ class RunScope:
     """gets what inner agents stream; without it they do not stream"""
     emit: Callable[[dict[str, Any]], None] | None = None
     """puts an event of the team's own kind (`town_hall.stage`) in the record; it may be called from any thread"""
-    lane: RunnerLane = OWN_LANE
+    runner: RunnerId = OWN_RUNNER
     message_metadata: Mapping[str, Any] = field(default_factory=dict)
     """metadata of the message that the run answers: `chat_send` counts its hop on"""
     response_id: str = ""
@@ -115,7 +115,7 @@ class RunScope:
     @property
     def parent_call(self) -> str | None:
         """Our id of the tool call that this run is inside; None in the run itself."""
-        return self.lane.parent_call
+        return self.runner.parent_call
 
     def our_call(self, context: ToolContext[Any]) -> str:
         """Return our id of the tool call that runs now, of which this is the context."""
@@ -123,7 +123,7 @@ class RunScope:
 
     def inside(self, call: str) -> "RunScope":
         """Return the scope of a new runner inside a tool call."""
-        return replace(self, lane=RunnerLane(call, next(_numbers)))
+        return replace(self, runner=RunnerId(call, next(_numbers)))
 
 
 _scope: ContextVar[RunScope | None] = ContextVar("run_scope", default=None)
@@ -134,15 +134,15 @@ def current_scope() -> RunScope | None:
     return _scope.get()
 
 
-def current_lane() -> RunnerLane:
-    """Return the lane that this code runs in."""
+def current_runner() -> RunnerId:
+    """Return the runner that this code runs in."""
     scope = _scope.get()
-    return scope.lane if scope else OWN_LANE
+    return scope.runner if scope else OWN_RUNNER
 
 
 def current_parent_call() -> str | None:
     """Return our id of the tool call that this code runs inside; None in the run itself and outside a worker."""
-    return current_lane().parent_call
+    return current_runner().parent_call
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from agents_app.memory.session import DjangoSession
 from agents_app.open_responses.request import Limited, Unfit
 from agents_app.open_responses.response_run import ResponseRun, reply_to
 from agents_app.recorded_values import reason_of, truncate_fields
-from agents_app.run_scope import RunScope, current_lane, current_parent_call, enter_scope
+from agents_app.run_scope import RunScope, current_parent_call, current_runner, enter_scope
 from agents_app.teams.served_team import ServedTeam
 from agents_app.worker import run_approvals, saved_state
 from agents_app.worker.budget_watch import BudgetWatch
@@ -166,7 +166,7 @@ class AgentRun(ClaimedRun):
             if self._requested_stop:
                 result.cancel(mode="after_turn")
             async for event in result.stream_events():
-                self._hooks.turns.on_event(current_lane(), event)
+                self._hooks.turns.on_event(current_runner(), event)
                 if self._reply is not None:
                     self._reply.on_event(event)
         if self._excess is not None:
@@ -207,7 +207,7 @@ class AgentRun(ClaimedRun):
     async def _on_nested_event(self, event: StreamEvent) -> None:
         """Handle what streams inside a call; an exception here would end only the call."""
         try:
-            self._hooks.turns.on_event(current_lane(), event)
+            self._hooks.turns.on_event(current_runner(), event)
         except TurnTooLarge as error:
             self._exceeded(error)
 

@@ -1,7 +1,7 @@
 """Map a provider's call ids to our own, in one attempt of a run. Used by its hooks and approvals.
 
 Providers repeat call ids, so the n-th use has its own id. The SDK lets no runner use an id twice for different
-invocations, but each run inside a call is a separate runner (`RunnerLane`). A call is therefore identified by its
+invocations, but each run inside a call is a separate runner (`RunnerId`). A call is therefore identified by its
 runner (in the record, by its parent call), its id, its tool and its arguments. A call whose approval was requested
 keeps the id of its request; one that an earlier attempt entered keeps its id too, so that entering it again is refused
 (law F).
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from agents_app.model_providers.unique_call_ids import original
-from agents_app.run_scope import RunnerLane
+from agents_app.run_scope import RunnerId
 from conversations.runs.claims import Body, our_call_id
 
 Key = tuple[str | None, str]  # the call that it is inside, and the provider's id
@@ -49,7 +49,7 @@ class CallIdMap:
         self._run = run
         self._earlier_calls = list(earlier_calls)
         self._uses = Counter(original(call.call_id or "") for call in self._earlier_calls)
-        self._running: dict[tuple[RunnerLane, str], str] = {}
+        self._running: dict[tuple[RunnerId, str], str] = {}
         self._new_ids: set[str] = set()
         self._spare: dict[str, str] = {}  # by the provider's ids
         self._expected: defaultdict[tuple[str, str], deque[str | None]] = defaultdict(deque)
@@ -63,27 +63,29 @@ class CallIdMap:
         waiting = self._expected[call_id, sent]
         return waiting.popleft() if waiting else None
 
-    def begin(self, lane: RunnerLane, call_id: str, name: str, digests: Collection[str]) -> str:
+    def begin(self, runner: RunnerId, call_id: str, name: str, digests: Collection[str]) -> str:
         """Return our id of a call of a tool that starts now; `digests`: see `run_hooks.recorded_digests`."""
-        key = lane.parent_call, call_id
+        key = runner.parent_call, call_id
         our_id = self._find_open(key, name, digests) or self._entered(key, name, digests) or self.new(call_id)
-        self._running[lane, call_id] = our_id
+        self._running[runner, call_id] = our_id
         return our_id
 
-    def end(self, lane: RunnerLane, call_id: str) -> str | None:
+    def end(self, runner: RunnerId, call_id: str) -> str | None:
         """Return our id of a call that ends now; None if it did not start in this attempt."""
-        return self._running.pop((lane, call_id), None)
+        return self._running.pop((runner, call_id), None)
 
-    def end_earlier(self, lane: RunnerLane, call_id: str) -> str | None:
+    def end_earlier(self, runner: RunnerId, call_id: str) -> str | None:
         """Return our id of a call of an earlier attempt that ends now, whatever its tool and arguments are; None if
         there is none."""
-        same = (call for call in self._earlier_calls if call.key == _own((lane.parent_call, call_id)))
+        same = (call for call in self._earlier_calls if call.key == _own((runner.parent_call, call_id)))
         return self._take(call for call in same if call.status == "executing")
 
-    def executing_earlier(self, lane: RunnerLane, call_id: str, name: str, digests: Collection[str]) -> str | None:
+    def executing_earlier(self, runner: RunnerId, call_id: str, name: str, digests: Collection[str]) -> str | None:
         """Return our id of a tool's call that an earlier attempt started and that has not ended; None if there is
         none."""
-        same = (c for c in self._earlier_calls if c.key == _own((lane.parent_call, call_id)) and c.is_of(name, digests))
+        same = (
+            c for c in self._earlier_calls if c.key == _own((runner.parent_call, call_id)) and c.is_of(name, digests)
+        )
         return next((call.id for call in same if call.status == "executing"), None)
 
     def end_recorded(self, our_id: str) -> None:
@@ -119,14 +121,14 @@ class CallIdMap:
         """Return whether this attempt created the call's id."""
         return our_id in self._new_ids
 
-    def running(self, lane: RunnerLane, call_id: str) -> str | None:
+    def running(self, runner: RunnerId, call_id: str) -> str | None:
         """Return our id of a call that is running; None if it did not start in this attempt."""
-        return self._running.get((lane, call_id))
+        return self._running.get((runner, call_id))
 
-    def running_earlier(self, lane: RunnerLane, call_id: str, name: str, digests: Collection[str]) -> str:
+    def running_earlier(self, runner: RunnerId, call_id: str, name: str, digests: Collection[str]) -> str:
         """Return our id of a call of a tool that an earlier attempt started, as one around a call that waited."""
         own = original(call_id)
-        earlier = self.executing_earlier(lane, call_id, name, digests)
+        earlier = self.executing_earlier(runner, call_id, name, digests)
         return earlier or our_call_id(self._run, own, max(1, self._uses[own]))
 
     @property

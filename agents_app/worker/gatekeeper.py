@@ -10,7 +10,7 @@ from agents.tool_context import ToolContext
 from agents_app.call_decisions import Decision, Refusal
 from agents_app.model_providers.unique_call_ids import original
 from agents_app.recorded_values import mask_json_text, truncate_fields
-from agents_app.run_scope import RunnerLane, current_lane, current_parent_call
+from agents_app.run_scope import RunnerId, current_parent_call, current_runner
 from agents_app.teams.served_team import ServedTeam
 from agents_app.tools import identity
 from agents_app.worker import run_approvals
@@ -31,7 +31,7 @@ class RunGatekeeper:
 
     def __init__(self, event_writer: RunEventWriter, served: ServedTeam, do: Do, hooks: RecordingHooks) -> None:
         self._event_writer, self._served, self._do, self._hooks = event_writer, served, do, hooks
-        self._calls_to_approve: set[tuple[RunnerLane, str]] = set()  # calls that would wait for a person
+        self._calls_to_approve: set[tuple[RunnerId, str]] = set()  # calls that would wait for a person
 
     async def rules(self) -> Rows:
         """Return the operators' rules: one query in half a second, of all runs of the worker."""
@@ -45,12 +45,12 @@ class RunGatekeeper:
 
     def mark_needs_approval(self, call_id: str) -> None:
         """Mark a call that needs a person's approval unless a rule approves it."""
-        self._calls_to_approve.add((current_lane(), call_id))
+        self._calls_to_approve.add((current_runner(), call_id))
 
     async def apply_auto_approval(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> bool:
         """Have an auto-approval rule approve a call that has to wait; record that it did, and which. A query only where
         a rule is about the tool."""
-        key = current_lane(), context.tool_call_id
+        key = current_runner(), context.tool_call_id
         if key not in self._calls_to_approve:
             return False
         self._calls_to_approve.discard(key)

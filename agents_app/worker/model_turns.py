@@ -19,7 +19,7 @@ from django.conf import settings
 from openai.types.responses import ResponseOutputMessage, ResponseReasoningItem
 from pydantic import BaseModel
 
-from agents_app.run_scope import RunnerLane
+from agents_app.run_scope import RunnerId
 from agents_app.worker.event_writer import RunEventWriter
 from conversations.core.json_values import text_of
 
@@ -69,7 +69,7 @@ class ModelAnswer:
 
     number: int
     agent: str
-    lane: RunnerLane
+    runner: RunnerId
     tools: list[str]
     began: float = field(default_factory=time.monotonic)
     messages: list[StreamedMessage] = field(default_factory=list)
@@ -82,7 +82,7 @@ class ModelAnswer:
     @property
     def parent_call(self) -> str | None:
         """Our id of the tool call that it is inside; None in the run itself."""
-        return self.lane.parent_call
+        return self.runner.parent_call
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -99,30 +99,30 @@ class ModelTurns:
         self._event_writer = event_writer
         self._most = TurnLimits(settings.CONFIG.model_turn_bytes, settings.CONFIG.model_run_bytes)
         self._size = 0  # bytes of all turns
-        self._streaming: dict[RunnerLane, deque[ModelAnswer]] = {}
-        self._open_turns: dict[RunnerLane, ModelAnswer] = {}
+        self._streaming: dict[RunnerId, deque[ModelAnswer]] = {}
+        self._open_turns: dict[RunnerId, ModelAnswer] = {}
 
-    def begin(self, lane: RunnerLane, agent: str, tools: list[str]) -> None:
+    def begin(self, runner: RunnerId, agent: str, tools: list[str]) -> None:
         """Start a turn: a model is called."""
         self.last += 1
-        turn = ModelAnswer(self.last, agent, lane, tools)
-        self._open_turns[lane] = turn
-        self._streaming.setdefault(lane, deque()).append(turn)
+        turn = ModelAnswer(self.last, agent, runner, tools)
+        self._open_turns[runner] = turn
+        self._streaming.setdefault(runner, deque()).append(turn)
 
-    async def end(self, lane: RunnerLane) -> ModelAnswer:
+    async def end(self, runner: RunnerId) -> ModelAnswer:
         """End a turn: the model has answered. Wait for the rest of its stream, and return the turn."""
-        turn = self._open_turns.pop(lane)
+        turn = self._open_turns.pop(runner)
         try:
             async with asyncio.timeout(LAG):
                 await turn.streamed.wait()
-        except TimeoutError:  # nobody streams in this lane; the output has the whole text
+        except TimeoutError:  # nobody streams in this runner; the output has the whole text
             if not turn.streamed.is_set():
-                self._streaming[lane].remove(turn)
+                self._streaming[runner].remove(turn)
         return turn
 
-    def on_event(self, lane: RunnerLane, event: StreamEvent) -> None:
+    def on_event(self, runner: RunnerId, event: StreamEvent) -> None:
         """Process a stream event of the SDK: pieces of text become tokens. Raises TurnTooLarge."""
-        if event.type != "raw_response_event" or not (waiting := self._streaming.get(lane)):
+        if event.type != "raw_response_event" or not (waiting := self._streaming.get(runner)):
             return
         turn, data = waiting[0], event.data
         if data.type == TEXT:  # nearly all of them are: as little as possible

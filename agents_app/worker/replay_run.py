@@ -28,7 +28,7 @@ from agents_app.call_decisions import Decision
 from agents_app.memory import fork_memory, session, team_context
 from agents_app.memory.team_context import ContextRefused
 from agents_app.recorded_values import reason_of, truncate_fields
-from agents_app.run_scope import RunScope, current_lane, current_parent_call, enter_scope
+from agents_app.run_scope import RunScope, current_parent_call, current_runner, enter_scope
 from agents_app.teams.definition import Team
 from agents_app.teams.served_team import ServedTeam, as_timeout
 from agents_app.tools import identity
@@ -228,7 +228,7 @@ class ReplayRun(ClaimedRun):
         return self._request.call if is_edited else self._request.idempotency_key
 
     async def _on_nested_event(self, event: StreamEvent) -> None:
-        self._hooks.turns.on_event(current_lane(), event)
+        self._hooks.turns.on_event(current_runner(), event)
 
     def _write_team_event(self, event: dict[str, Any]) -> None:
         fields = {"agent": self._hooks.acting, "turn": self._hooks.turns.current}

@@ -17,7 +17,7 @@ from agents_app.call_decisions import Decision
 from agents_app.model_providers.fit_calls import fit
 from agents_app.model_providers.unique_call_ids import original
 from agents_app.recorded_values import mask_json_text, reason_of, to_json_value, truncate
-from agents_app.run_scope import RunnerLane, RunScopeHooks, current_lane, current_parent_call
+from agents_app.run_scope import RunnerId, RunScopeHooks, current_parent_call, current_runner
 from agents_app.teams import agent_registry
 from agents_app.teams.served_team import ServedTeam
 from agents_app.tools import identity
@@ -36,7 +36,7 @@ from conversations.runs.claims import Body
 
 
 class RecordingHooks(RunScopeHooks):
-    """The hooks of one attempt; runs inside tool calls use the same ones, and `current_lane()` tells them apart."""
+    """The hooks of one attempt; runs inside tool calls use the same ones, and `current_runner()` tells them apart."""
 
     def __init__(
         self, event_writer: RunEventWriter, calls: CallIdMap, turns: ModelTurns, served: ServedTeam, do: Do
@@ -52,40 +52,40 @@ class RecordingHooks(RunScopeHooks):
         self._event_writer, self._served, self._do = event_writer, served, do
         self._began: dict[str, float] = {}
         self._started_steps: dict[str, Body] = {}
-        self._errors: dict[tuple[RunnerLane, str], BaseException] = {}
-        self._answered: dict[tuple[RunnerLane, str], str] = {}  # calls that a person answers: never entered
+        self._errors: dict[tuple[RunnerId, str], BaseException] = {}
+        self._answered: dict[tuple[RunnerId, str], str] = {}  # calls that a person answers: never entered
         self._replaced_outputs: dict[
-            tuple[RunnerLane, str], tuple[Any, Any]
+            tuple[RunnerId, str], tuple[Any, Any]
         ] = {}  # what a model is sent, and what a tool returned
-        self._acting: dict[RunnerLane, str] = {}
+        self._acting: dict[RunnerId, str] = {}
         self._inner_agents: set[str] = set()  # those that answered inside the calls of this step
         self._unknown_calls = UnknownCalls()
 
     @property
     def acting(self) -> str:
         """The active agent where this code is called: of the run, or of the run inside a call."""
-        return self._acting.get(current_lane(), self._event_writer.claim.agent)
+        return self._acting.get(current_runner(), self._event_writer.claim.agent)
 
     async def on_agent_start(self, context: Any, agent: Agent[Any]) -> None:
         """Handle an agent's start. The SDK calls this before the agent's own hooks, whose events name the agent."""
-        self._acting[current_lane()] = agent.name
+        self._acting[current_runner()] = agent.name
         guard_tools(agent, is_made_at_run=True)  # a no-op for agents of the team; the SDK reads the tools after this
 
     async def on_llm_start(self, context: Any, agent: Agent[Any], system_prompt: Any, input_items: Any) -> None:
         """Start a turn when a model is called. Raises Unfit if it goes on calling what is not there."""
         names = [schema.name for schema in self._served.schemas(agent)]
-        self._unknown_calls.check(current_lane(), agent.name, names)
+        self._unknown_calls.check(current_runner(), agent.name, names)
         fit(agent.model)
-        self.turns.begin(current_lane(), agent.name, self._served.offered(agent))
+        self.turns.begin(current_runner(), agent.name, self._served.offered(agent))
 
     async def on_llm_end(self, context: Any, agent: Agent[Any], response: ModelResponse) -> None:
         """Record a model's answer: its outputs, if there are any, and the turn."""
-        turn = await self.turns.end(current_lane())
+        turn = await self.turns.end(current_runner())
         self._check_size(turn, response)
         calls = [item for item in response.output if isinstance(item, ResponseFunctionToolCall)]
         for call in calls:
             self.calls.expect_call(turn.parent_call, call.call_id, call.arguments)
-        repeated = self._unknown_calls.request(turn.lane, calls)
+        repeated = self._unknown_calls.request(turn.runner, calls)
         spoken = self.turns.spoken(turn, response.output)
         is_last = turn.parent_call is None and all(_is_message(item) or _is_thought(item) for item in response.output)
         bodies = _outputs(turn, spoken, is_last=is_last)
@@ -118,12 +118,12 @@ class RecordingHooks(RunScopeHooks):
             return
         sent = mask_json_text(context.tool_arguments)
         digests = recorded_digests(requested_arguments(context))
-        our_id = self.calls.begin(current_lane(), context.tool_call_id, tool.name, digests)
+        our_id = self.calls.begin(current_runner(), context.tool_call_id, tool.name, digests)
         step = self._started_steps[our_id] = self._tool_step_body(context, agent, tool, our_id)
         decided = self.decided.get(our_id)
         if decided is not None and decided.decision == "respond":
-            self.calls.end(current_lane(), context.tool_call_id)
-            self._answered[current_lane(), context.tool_call_id] = our_id
+            self.calls.end(current_runner(), context.tool_call_id)
+            self._answered[current_runner(), context.tool_call_id] = our_id
             step["answered_by"] = decided.by
             return
         if decided is not None:
@@ -142,14 +142,14 @@ class RecordingHooks(RunScopeHooks):
         if not isinstance(context, ToolContext) or not isinstance(tool, FunctionTool):
             return
         failpoint("after-tool")
-        key = current_lane(), context.tool_call_id
+        key = current_runner(), context.tool_call_id
         our_id = self._answered.pop(key, None) or self.calls.running(*key)
         our_id = our_id or self.calls.executing_earlier(*key, tool.name, recorded_digests(requested_arguments(context)))
         if our_id is None:
             return
         replacement, own_output = self._replaced_outputs.pop(key, (None, None))
         output, size = to_json_value(own_output if replacement is not None and replacement is result else result)
-        error = self._errors.pop((current_lane(), context.tool_call_id), None)
+        error = self._errors.pop((current_runner(), context.tool_call_id), None)
         body = self._started_steps.pop(our_id, None) or self._tool_step_body(context, agent, tool, our_id)
         body = body | {"output": output, "output_bytes": size}
         body |= _outcome(error)
@@ -169,38 +169,38 @@ class RecordingHooks(RunScopeHooks):
 
     def our_call(self, context: ToolContext[Any]) -> str:
         """Return our id of a call that is running."""
-        key = current_lane(), context.tool_call_id
+        key = current_runner(), context.tool_call_id
         return self.calls.running(*key) or self.calls.running_earlier(
             *key, context.tool_name, recorded_digests(requested_arguments(context))
         )
 
     def decision_of_running(self, context: ToolContext[Any]) -> Decision | None:
         """Return a person's decision about a call that is being invoked."""
-        answered = self._answered.get((current_lane(), context.tool_call_id))
+        answered = self._answered.get((current_runner(), context.tool_call_id))
         return self.decided.get(answered or self.our_call(context))
 
     def record_replaced_output(self, call_id: str, replacement: Any, output: Any) -> None:
         """Record that a model gets `replacement` instead of a tool's `output`: the record keeps the output."""
-        self._replaced_outputs[current_lane(), call_id] = replacement, output
+        self._replaced_outputs[current_runner(), call_id] = replacement, output
 
     def failed(self, call_id: str, error: BaseException) -> None:
         """Record the actual exception of a running call."""
-        self._errors.setdefault((current_lane(), call_id), error)
+        self._errors.setdefault((current_runner(), call_id), error)
 
     async def format_error(self, args: ToolErrorFormatterArgs[Any]) -> None:
         """Record the exception behind a tool's default failure text, or a call of a tool that is not there; the text
         is not changed."""
         if args.error is not None:
             self.failed(args.call_id, args.error)
-        call = self._unknown_calls.requested(current_lane(), args.call_id)
+        call = self._unknown_calls.requested(current_runner(), args.call_id)
         if args.kind == "tool_not_found" and call is not None:
             await self._event_writer.store(self._refused(call))
 
     def ended_by(self, error: BaseException) -> list[Body]:
         """Return the end events of calls whose exception ended the run."""
         bodies: list[Body] = []
-        for (lane, call_id), raised in list(self._errors.items()):
-            our_id = self.calls.end(lane, call_id) or self.calls.end_earlier(lane, call_id)
+        for (runner, call_id), raised in list(self._errors.items()):
+            our_id = self.calls.end(runner, call_id) or self.calls.end_earlier(runner, call_id)
             if our_id is not None:
                 step: Body = {"event": "tool_step", "name": "", "tool_call": our_id, "tool_call_id": original(call_id)}
                 bodies.append(self._started_steps.pop(our_id, step) | _outcome(raised))
@@ -208,7 +208,7 @@ class RecordingHooks(RunScopeHooks):
 
     def _refused(self, call: ResponseFunctionToolCall) -> Body:
         """Count a call of a tool that is not there; return its event."""
-        self._unknown_calls.refuse(current_lane(), call)
+        self._unknown_calls.refuse(current_runner(), call)
         body: Body = {"event": "policy.refused", "agent": self.acting, "turn": self.turns.current, "name": call.name}
         body |= {"namespace": call.namespace} if call.namespace else {}
         body |= {"tool_call": self.calls.new(call.call_id), "tool_call_id": original(call.call_id)}
@@ -228,7 +228,7 @@ class RecordingHooks(RunScopeHooks):
         """Compare a call that is about to run with the one that was decided on. Raises Incompatible; nothing was
         entered."""
         if decided.digest and text_digest(context.tool_arguments) != decided.digest:
-            self.calls.end(current_lane(), context.tool_call_id)
+            self.calls.end(current_runner(), context.tool_call_id)
             name = context.qualified_tool_name
             raise Incompatible(f"the arguments of {name} differ from those that {decided.by} decided on: {our_id}")
 

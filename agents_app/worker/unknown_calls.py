@@ -9,7 +9,7 @@ from collections import Counter
 from openai.types.responses import ResponseFunctionToolCall
 
 from agents_app.open_responses.request import Unfit
-from agents_app.run_scope import RunnerLane
+from agents_app.run_scope import RunnerId
 
 MAX_UNKNOWN = 4  # in a run, and in each run inside a call; the model is told of each but the last
 
@@ -18,30 +18,30 @@ class UnknownCalls:
     """Those that the SDK could not resolve, by runner."""
 
     def __init__(self) -> None:
-        self._requested: dict[RunnerLane, dict[str, ResponseFunctionToolCall]] = {}  # of the last answer, by id
-        self._refused: set[tuple[RunnerLane, str]] = set()
-        self._counts: Counter[RunnerLane] = Counter()
+        self._requested: dict[RunnerId, dict[str, ResponseFunctionToolCall]] = {}  # of the last answer, by id
+        self._refused: set[tuple[RunnerId, str]] = set()
+        self._counts: Counter[RunnerId] = Counter()
         self._last_name = ""
 
-    def request(self, lane: RunnerLane, calls: list[ResponseFunctionToolCall]) -> list[ResponseFunctionToolCall]:
+    def request(self, runner: RunnerId, calls: list[ResponseFunctionToolCall]) -> list[ResponseFunctionToolCall]:
         """Note the calls of an answer; return those that repeat a refused one under its id, of which the SDK says
         nothing again."""
-        self._requested[lane] = {call.call_id: call for call in calls}
-        return [call for call in calls if (lane, call.call_id) in self._refused]
+        self._requested[runner] = {call.call_id: call for call in calls}
+        return [call for call in calls if (runner, call.call_id) in self._refused]
 
-    def requested(self, lane: RunnerLane, call_id: str) -> ResponseFunctionToolCall | None:
+    def requested(self, runner: RunnerId, call_id: str) -> ResponseFunctionToolCall | None:
         """Return a call of the last answer."""
-        return self._requested.get(lane, {}).get(call_id)
+        return self._requested.get(runner, {}).get(call_id)
 
-    def refuse(self, lane: RunnerLane, call: ResponseFunctionToolCall) -> None:
+    def refuse(self, runner: RunnerId, call: ResponseFunctionToolCall) -> None:
         """Count a call of an unknown tool."""
-        self._refused.add((lane, call.call_id))
-        self._counts[lane] += 1
+        self._refused.add((runner, call.call_id))
+        self._counts[runner] += 1
         self._last_name = f"{call.namespace}.{call.name}" if call.namespace else call.name
 
-    def check(self, lane: RunnerLane, agent: str, names: list[str]) -> None:
+    def check(self, runner: RunnerId, agent: str, names: list[str]) -> None:
         """Raise Unfit if there were too many; `names`: what the agent may call."""
-        count = self._counts[lane]
+        count = self._counts[runner]
         if count < MAX_UNKNOWN:
             return
         offered = ", ".join(sorted(names))[:1000] or "none"

@@ -8,7 +8,7 @@ from agents import Agent, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
 
 from agents_app.nested_runs import agent_tool
-from agents_app.run_scope import OWN_LANE
+from agents_app.run_scope import OWN_RUNNER
 from agents_app.teams.definition import Team
 from agents_app.worker.call_ids import CallIdMap, EarlierCall
 from conversations.models import Approval, ToolCall
@@ -200,9 +200,9 @@ def test_a_question_names_the_call_that_it_is_inside():
 def test_a_call_that_an_earlier_attempt_entered_keeps_its_id(status):
     calls = CallIdMap("run", [EarlierCall("first", "c1", status, "digest", "look")])
 
-    assert calls.begin(OWN_LANE, "c1", "look", ["digest"]) == "first"
-    assert calls.begin(OWN_LANE, "c1", "look", ["another"]) != "first"
-    assert calls.begin(OWN_LANE, "c1", "other", ["digest"]) != "first"
+    assert calls.begin(OWN_RUNNER, "c1", "look", ["digest"]) == "first"
+    assert calls.begin(OWN_RUNNER, "c1", "look", ["another"]) != "first"
+    assert calls.begin(OWN_RUNNER, "c1", "other", ["digest"]) != "first"
 
 
 @pytest.mark.slow
