@@ -204,7 +204,7 @@ def _late(conversation: Conversation, kind: str, code: str, seq: int = 0) -> Too
     if event is None:
         return TooLate(NOTHING[code], code=code)
     by = principals.doer(event.principal, str(json.loads(event.body).get("by") or ""))
-    at, known = to_datetime(event.at), registry.get(kind)
+    at, known = to_datetime(event.at), registry.declared(kind)
     summary = f"{by} {known.done_verb if known else kind} at {at:%Y-%m-%d %H:%M:%S} UTC"
     return TooLate(f"{NOTHING[code]}: {summary}", code=code, did=kind.rpartition(".")[2], by=by, at=at.isoformat())
 

@@ -24,7 +24,7 @@ FAMILIES = {
 }
 
 
-def get(kind: str) -> EventType | None:
+def declared(kind: str) -> EventType | None:
     """Return the type of this name; None for a kind that is not ours."""
     return TYPES.get(kind)
 

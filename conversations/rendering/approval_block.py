@@ -48,7 +48,7 @@ class ApprovalBlock(NamedTuple):
 
 def closed_as(kind: str) -> str:
     """Return the state in which an event of this type closes an undecided approval request; empty for a decision."""
-    return event_type.closes_request if (event_type := registry.get(kind)) else ""
+    return event_type.closes_request if (event_type := registry.declared(kind)) else ""
 
 
 def of_call(call: CallEvents, request: event_rows.ParsedEvent) -> ApprovalBlock:

@@ -221,7 +221,7 @@ def _steps(call: CallEvents) -> tuple[tuple[str, int], ...]:
 
 def _broken_off(kind: str) -> str:
     """Return why a call did not end by itself, if an event of this type ended its run; else empty."""
-    event_type = registry.get(kind)
+    event_type = registry.declared(kind)
     return event_type.run_end.call_reason if event_type is not None and event_type.run_end is not None else ""
 
 

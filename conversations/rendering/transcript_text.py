@@ -80,7 +80,7 @@ def _entry(event: Stored, repeats: RepeatWatch, waiting: dict[str, str]) -> Text
     read, is_repeat = event_rows.parse_event(event), bool(repeats.of(event))
     if event_rows.level_of(event.kind) not in LEVELS:
         return None
-    if event.kind in ANNOTATIONS and (known := registry.get(event.kind)) and known.may_be_said_by(event.principal):
+    if event.kind in ANNOTATIONS and (known := registry.declared(event.kind)) and known.may_be_said_by(event.principal):
         return None  # it stands under its event
     if is_repeat:
         return None

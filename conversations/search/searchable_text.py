@@ -83,7 +83,7 @@ def text_of(kind: str, value: dict[str, Any]) -> str:
 
 
 def _fields_of(kind: str, value: dict[str, Any]) -> list[tuple[str, str]]:
-    known = registry.get(kind)
+    known = registry.declared(kind)
     if known is not None and not known.search.is_indexed:
         return []
     if known is not None and known.search.fields:
@@ -122,7 +122,7 @@ def kinds_of(kind: str, value: dict[str, Any]) -> set[str]:
     kinds = {kind, kind.partition(".")[0]}
     if kind == "event.annotated" and value.get("thumb") in ("up", "down"):
         kinds.add(f"thumb.{value['thumb']}")
-    is_bad = (known := registry.get(kind)) is not None and known.search.is_error
+    is_bad = (known := registry.declared(kind)) is not None and known.search.is_error
     return kinds | {"error"} if is_bad or value.get("error") else kinds
 
 

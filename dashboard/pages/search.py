@@ -109,7 +109,7 @@ def _line(hit: search.SearchHit, cut: list[search.Excerpt], call: str = "") -> H
     event = hit.event
     read = event_rows.parse_event(event)
     parsed = read.payload
-    known = registry.get(event.kind)
+    known = registry.declared(event.kind)
     kind = hidden_characters.spelled_out((known.search.label if known else "") or event.kind)
     name = (parsed.name or "the call")[:200] if event.kind in log.STEPS else ""
     href = reverse("call", args=[call]) if call else ""

@@ -26,7 +26,7 @@ def cancellations_for(end: NewEvent, head: ConversationHead, changes: RowChanges
     ]
     here = [a for (conversation, _), a in changes.approvals.items() if conversation == head.id]
     pending += [(a.id, a.tool_call) for a in here if (a.run, a.status) == (end.run, "pending")]
-    known = registry.get(end.kind)
+    known = registry.declared(end.kind)
     why = known.run_end.request_reason if known is not None and known.run_end is not None else ""
     by = json.loads(end.body).get("by") if pending else None
     for approval, call in pending:

@@ -98,6 +98,6 @@ class ForkCopy:
 def named_handler(kind: str, principal: str, parsed: ParsedPayload) -> str:
     """Return the handler that an event names, if that counts, as in the fold (an import may only open conversations);
     else an empty text."""
-    known = registry.get(kind) if parsed.handler and kind in HANDLING else None
+    known = registry.declared(kind) if parsed.handler and kind in HANDLING else None
     counts = known is not None and known.may_be_said_by(principal) and principals.is_ours(principal)
     return (parsed.handler or "")[:200] if counts else ""

@@ -95,7 +95,7 @@ def from_bus(topic: str, bus_id: str | None, body: str, payload: ParsedPayload, 
     conversation's id is invalid.
     """
     kind = payload.kind
-    if registry.get(kind) is None:
+    if registry.declared(kind) is None:
         kind = clean_text(kind)
     bus_id = clean_text(bus_id) if bus_id else None
     own_id = payload.id
