@@ -63,6 +63,11 @@ def compact(value: object) -> str:
     return text
 
 
+def canonical(value: object) -> str:
+    """Write compact JSON in which equal objects are equal texts: keys in order. Lone surrogates stay."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
 def number_of(text: str) -> float | str:
     """Read a number; one that no float holds stays as it was written, since JSON has no infinity. For `parse_float`."""
     value = float(text)

@@ -18,6 +18,7 @@ from conversations.access.action_context import audited_action
 from conversations.access.audit import chain, entry_facts
 from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, Invalid, NotFound
+from conversations.core.json_values import canonical
 from conversations.core.principals import SYSTEM, Principal
 from conversations.models import AuditEntry, Conversation, Redaction
 from conversations.redaction import legal_holds, redact
@@ -106,7 +107,7 @@ def naming(person: str, words: Sequence[str]) -> list[int]:
 def left_of(entry: AuditEntry) -> tuple[str, str]:
     """Return the reason and the facts that stand there once an entry is erased."""
     left = {name: value for name, value in entry_facts.parse(entry.correlation).items() if name in KEPT}
-    return (chain.ERASED if entry.reason else "", _compact(left) if left else "")
+    return (chain.ERASED if entry.reason else "", canonical(left) if left else "")
 
 
 def replace_id(erased: ErasedId, by: Principal, reason: str) -> None:
@@ -133,7 +134,7 @@ def without_id(erased: ErasedId) -> list[AuditEntry]:
             left["events"] = {erased.new if key == erased.old else key: value for key, value in events.items()}
         entry.target = new_target if entry.target == target else entry.target
         entry.reason = erased.in_words(entry.reason) if is_about else entry.reason
-        entry.correlation = entry.correlation if left == facts else _compact(left)
+        entry.correlation = entry.correlation if left == facts else canonical(left)
         if was != (entry.target, entry.reason, entry.correlation):
             changed.append(entry)
     return changed
@@ -163,10 +164,6 @@ def _store_erased(by: Principal, entries: Sequence[AuditEntry], reason: str) -> 
             entry.save(update_fields=["target", "reason", "correlation", "salt"])
             named[str(entry.seq)] = chain.erased_digest(entry)
         chain.add_entry(by, chain.ERASE, TARGET, reason=reason, correlation={"entries": named})
-
-
-def _compact(facts: dict[str, object]) -> str:
-    return json.dumps(facts, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def _conversations_of(entries: Sequence[AuditEntry]) -> list[int]:

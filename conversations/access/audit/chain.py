@@ -21,6 +21,7 @@ from django.db.backends.utils import CursorWrapper
 from django.db.models import Max
 
 from conversations.access.audit import entry_facts
+from conversations.core.json_values import canonical
 from conversations.core.principals import Principal
 from conversations.core.write_transaction import in_write_transaction, write_transaction
 from conversations.events import commit_listeners
@@ -99,7 +100,7 @@ def refuse(principal: Principal, verb: str, target: str, *, reason: str = "", ac
 
 def digest(state: object) -> str:
     """Return the SHA-256 of a state's compact JSON, for `before` and `after`."""
-    return hashlib.sha256(_compact(state).encode()).hexdigest()
+    return hashlib.sha256((canonical(state) if state else "").encode()).hexdigest()
 
 
 def last(verb: str, target: str) -> AuditEntry | None:
@@ -273,10 +274,6 @@ def _note_time(entry: AuditEntry) -> None:
 
 def _head() -> AuditHead:
     return AuditHead.objects.filter(id=1).first() or AuditHead(hash=FIRST)
-
-
-def _compact(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")) if value else ""
 
 
 def _fit(text: str, limit: int) -> str:

@@ -5,6 +5,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from conversations.core.json_values import canonical
+
 MAX_TEXT = 4_000  # characters
 _LENGTHS = (512, 256, 128, 64, 32, 16, 8, 4, 2, 1, 0)  # items that a list or an object keeps, and an 8th of a text
 
@@ -12,11 +14,11 @@ _LENGTHS = (512, 256, 128, 64, 32, 16, 8, 4, 2, 1, 0)  # items that a list or an
 def as_text(facts: Mapping[str, Any]) -> str:
     """Return them as compact JSON of at most `MAX_TEXT` characters; empty for none. Where there is more, lists, objects
     and texts end early and say so."""
-    text = _compact(facts) if facts else ""
+    text = canonical(facts) if facts else ""
     for most in _LENGTHS:
         if len(text) <= MAX_TEXT:
             break
-        text = _compact({name: _shortened(value, most) for name, value in facts.items()})
+        text = canonical({name: _shortened(value, most) for name, value in facts.items()})
     return text
 
 
@@ -44,7 +46,3 @@ def _shortened(value: Any, most: int) -> Any:  # any JSON value
 
 def _rest(count: int) -> str:
     return f"… {count:,} more"
-
-
-def _compact(facts: Mapping[str, Any]) -> str:
-    return json.dumps(facts, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
