@@ -16,6 +16,7 @@ from conversations.core import hidden_characters, page_urls
 from conversations.core.micros import to_datetime
 from conversations.listing.sql_conditions import fetch_rows
 from conversations.models import Approval, AuditEntry, Conversation
+from conversations.models.approval import DECISION_WORDS
 from conversations.models.run import FAILED
 from conversations.rendering import ansi_codes, richtext
 
@@ -29,10 +30,7 @@ _ENDED = """SELECT r.conversation_id,r.agent,r.status,r.reason,e.seq,e.at FROM
 (SELECT * FROM conversations_run ORDER BY id DESC LIMIT %s) r
 JOIN conversations_event e ON e.conversation_id=r.conversation_id AND e.seq=r.ended_seq
 WHERE r.parent_call IS NULL AND r.kind='agent' AND e.at>%s ORDER BY e.at DESC"""
-_DECISIONS = {
-    "approve": "approved", "edit": "approved with edits", "reject": "rejected", "respond": "answered",
-    "expired": "expired undecided",
-}  # fmt: skip
+_DECISIONS = DECISION_WORDS | {"expired": "expired undecided"}
 _DEEDS = {
     "pause": "paused", "resume": "resumed", "take_over": "taken over", "hand_back": "handed back", "stop": "stopped",
     "cancel": "stopped", "abort": "aborted",

@@ -14,6 +14,7 @@ from conversations.events import log
 from conversations.events.log import imported_times
 from conversations.events.log.records import Stored
 from conversations.models import ToolCall
+from conversations.models.approval import DECISION_WORDS
 from conversations.rendering import (
     diff_rows,
     event_rows,
@@ -33,9 +34,6 @@ from conversations.tool_calls.schemas import argument_report, versions
 WIDTH = 200.0  # of the bars' scale
 MIN_BAR_WIDTH = 1.5  # of a bar, so that it is seen
 MAX_CHARS = 120  # characters of an event in a list
-DECISIONS = {
-    "approve": "Approved", "reject": "Rejected", "respond": "Responded, not run", "edit": "Approved with edits"
-}  # fmt: skip
 
 Part = dict[str, Any]  # what a template asks for by name
 Layer = tuple[str, list[Markup], str]  # a term, its texts in the record, and "today" for the tool as offered now
@@ -230,7 +228,7 @@ def decision(call: CallRecord) -> Part | None:
     waited = (approval.decided_at or 0) - approval.asked_at
     return {
         "approval": approval, "by": mark_for(approval.decided_by, approval.decided_by) if approval.decided_by else None,
-        "words": DECISIONS.get(approval.decision or "", approval.status.capitalize()),
+        "words": DECISION_WORDS.get(approval.decision or "", approval.status).capitalize(),
         "why": _words(call.call.approval_request, "why"),
         "after": timestamps.duration(waited / 1000) if approval.decided_at else "",
         "message": richtext.inline(_line(body.get("message"))), "reason": richtext.inline(_line(body.get("reason"))),

@@ -11,6 +11,7 @@ from conversations.conversation import control, since_left, visits
 from conversations.core import page_urls
 from conversations.core.principals import SYSTEM, user_principal
 from conversations.models import Approval, Conversation, User, Visit
+from conversations.models.approval import DECISION_WORDS
 from conversations.runs.approvals import decide
 from tests.support import held_run, teamwork
 from tests.support.cast import client_of
@@ -62,6 +63,13 @@ def test_who_comes_back_learns_what_was_decided_asked_and_done_and_by_whom(work:
     }
     assert "Decided" not in missed(work["approver"])
     assert "Done by people" not in missed(work["operator"])
+
+
+def test_who_comes_back_reads_a_response_in_place_of_a_call_as_elsewhere(work: dict[str, User]) -> None:
+    decided = teamwork.ask(work["admin"], "flood")
+    decide.decide(work["approver"], decided.id, "respond", output="Done by hand.")
+
+    assert [what for what, _, _ in missed(work["viewer"])["Decided"]] == [DECISION_WORDS["respond"]]
 
 
 def test_who_comes_back_learns_which_runs_ended_and_why(work: dict[str, User]) -> None:

@@ -11,7 +11,8 @@ from conversations.core import principals
 from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.models import Agent, Approval, Run, ToolCall
-from conversations.runs.approvals import auto_approval, auto_approval_edit
+from conversations.models.approval import DECISION_WORDS
+from conversations.runs.approvals import auto_approval, auto_approval_edit, decide
 from conversations.runs.policy.edit_policy import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from conversations.runs.replay import request_replay
@@ -91,12 +92,13 @@ def test_two_calls_compared_say_which_is_the_replay(people, desk):
     assert sides(calls["look"], calls["send"]) == ["First", "Second"]
 
 
-def test_an_edited_call_says_that_it_was_approved_with_edits(people):
-    log.append(toolcalls.ours("desk", "run", 1, decision="edit", args_raw='{"amount": 2}'))
+@pytest.mark.parametrize("decision", decide.DECISIONS)
+def test_a_call_names_the_decision_as_every_other_page_does(people, decision):
+    log.append(toolcalls.ours("desk", "run", 1, decision=decision, args_raw='{"amount": 2}'))
 
     answer = client_of(people["viewer"]).get(f"/calls/{ToolCall.objects.get().id}/")
 
-    assert "Decision Approved with edits by" in plain(answer)
+    assert f"Decision {DECISION_WORDS[decision].capitalize()} by" in plain(answer)
 
 
 def test_what_happens_while_a_page_is_drawn_is_told_after_it(people, desk, monkeypatch):
