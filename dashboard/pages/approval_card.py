@@ -128,6 +128,11 @@ def posted_arguments(
     )  # fmt: skip
 
 
+def require_unedited(approval_request: inbox.ApprovalCard, posted: Mapping[str, str]) -> None:
+    """Raise Invalid if a posted form has edited arguments: a rule approves calls as the agent sends them."""
+    posted_arguments(approval_request, posted, "")
+
+
 def written(approval_request: inbox.ApprovalCard) -> str:
     """Return the arguments as JSON for editing; the raw text if they are not an object."""
     arguments = arguments_of(approval_request)

@@ -77,7 +77,7 @@ def _decide(request: HttpRequest, approval_request: inbox.ApprovalCard) -> str:
     if request.POST.get("decide") != "always":
         decide.decide(request.user, id_, **_answer(request, approval_request))
         return ""
-    approval_card.posted_arguments(approval_request, request.POST, "")  # a rule approves calls as the agent sends them
+    approval_card.require_unedited(approval_request, request.POST)
     scope, reason = auto_approvals.scope_of(request, approval_request), request.POST.get("reason", "").strip()[:SHOWN]
     auto_approval_edit.approve_and_make_rule(request.user, id_, scope, reason=reason)
     return str(len(auto_approval.approve_waiting()))

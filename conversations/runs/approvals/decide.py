@@ -87,12 +87,12 @@ def apply_decision(principal: Principal, approval: str, answer: DecisionInput, *
     if budget_requests.is_budget(request):
         budget_requests.check(answer.decision)
     _require_accepted(request, answer.decision)
-    body = _decision_body(row, answer) | beside
+    body = _decision_body(row, answer, request) | beside
     store_decision(principal, row, conversation.key, run, body)
     if budget_requests.is_budget(request) and answer.decision == "approve":
         budget_requests.give(row, request)
     correlation = {"conversation": conversation.key, "run": run.id, "call": row.tool_call, "decision": answer.decision}
-    before = chain.digest({"args_raw": request_body(row).get("args_raw")}) if answer.decision == "edit" else ""
+    before = chain.digest({"args_raw": request.get("args_raw")}) if answer.decision == "edit" else ""
     chain.add_entry(
         principal, "decide", f"approval:{approval}", reason=answer.reason, correlation=correlation, before=before,
         after=chain.digest({name: body[name] for name in ("decision", "output", "args_raw") if name in body}),
@@ -134,21 +134,9 @@ def parse_request_body(body: str) -> Body:
     return request
 
 
-def wrote_input(principal: Principal, run: Run) -> bool:
-    """Return whether somebody wrote or sent the input of a run, as themselves, as an agent, by a token or by asking an
-    agent, or started it again."""
-    return four_eyes.is_among(str(principal), authors(run))
-
-
 def authors(run: Run) -> set[str]:
     """Return the people behind the input of a run (`input_authors`)."""
     return input_authors.of_runs([run.id])[run.id]
-
-
-def needs_other_eyes(request: Body) -> bool:
-    """Return whether the author of a run's input may not decide about this call, by the current policy."""
-    call = auto_approval_rules.call_of(request)
-    return request_terms.of_call(evaluate.about(call.agent, call.tool)).four_eyes
 
 
 def _outcome(by: Who, approval: str, decision: str, **more: Any) -> DecisionOutcome:
@@ -167,14 +155,17 @@ def _require_waiting_run(approval: Approval) -> Run:
 
 
 def _require_other_eyes(principal: Principal, run: Run, request: Body) -> None:
-    if needs_other_eyes(request) and wrote_input(principal, run):
+    """Raise NotAllowed if the policy as it is now requires four eyes and this is one of the people behind the input."""
+    call = auto_approval_rules.call_of(request)
+    terms = request_terms.of_call(evaluate.about(call.agent, call.tool))
+    if terms.four_eyes and four_eyes.is_among(str(principal), authors(run)):
         raise NotAllowed(
             f"{principal} wrote or sent the message behind this run, so someone else has to decide (four eyes)",
             code="four_eyes",
         )
 
 
-def _decision_body(approval: Approval, answer: DecisionInput) -> Body:
+def _decision_body(approval: Approval, answer: DecisionInput, request: Body) -> Body:
     """Return the body of `approval.decided`. Raises Invalid for an invalid decision."""
     body: Body = {"event": "approval.decided", "approval_id": approval.id, "tool_call": approval.tool_call}
     body["decision"] = answer.decision
@@ -188,7 +179,7 @@ def _decision_body(approval: Approval, answer: DecisionInput) -> Body:
     if answer.decision == "respond":
         return body | {"output": _output(answer.output)}
     if answer.decision == "edit":
-        return body | _edited(approval, answer.arguments)
+        return body | _edited(request, answer.arguments)
     return body
 
 
@@ -200,10 +191,10 @@ def _output(output: str | None) -> str:
     return output
 
 
-def _edited(approval: Approval, arguments: dict[str, Any] | str | None) -> Body:
+def _edited(request: Body, arguments: dict[str, Any] | str | None) -> Body:
     if arguments is None:
         raise Invalid("must be the arguments to run with", field="arguments")
-    read, text = argument_check.read(arguments, str(request_body(approval).get("schema") or ""))
+    read, text = argument_check.read(arguments, str(request.get("schema") or ""))
     digest = text_digest(text)
     return {"args": read, "args_raw": text, "digest": digest}
 
