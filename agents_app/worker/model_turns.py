@@ -115,7 +115,7 @@ class ModelTurns:
         try:
             async with asyncio.timeout(LAG):
                 await turn.streamed.wait()
-        except TimeoutError:  # nobody streams in this runner; the output has the whole text
+        except TimeoutError:  # nobody streams for this runner; the output has the whole text
             if not turn.streamed.is_set():
                 self._streaming[runner].remove(turn)
         return turn

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class AgentElsewhere(models.Model):
-    """An external agent's address. Not a fold of events: the audit log has who registered and removed it."""
+    """A remote agent's address. Not a fold of events: the audit log has who registered and removed it."""
 
     name = models.CharField(max_length=100, unique=True)
     url = models.CharField(max_length=2000)
