@@ -12,10 +12,9 @@ from ag_ui.core import AssistantMessage, BaseEvent, EventType, Interrupt, TokenU
 from agents import Model, ModelResponse, Usage
 from agents.items import TResponseInputItem, TResponseStreamEvent
 
-from agents_app.agui import event_reader, http_stream, remote_claims, run_history
+from agents_app.agui import event_reader, http_stream, interrupt_decisions, remote_claims, run_history
 from agents_app.agui.answer_events import AnswerEvents
 from agents_app.agui.http_stream import RemoteFailed
-from agents_app.approval_gate import stored_decisions
 from agents_app.run_scope import current_scope
 from conversations.core.outbound_address import AllowList
 from conversations.core.remote_agent_setting import RemoteAgent
@@ -86,8 +85,7 @@ class RemoteModel(Model):
     def _input(self, thread: str, run: str, items: list[Any], instructions: str | None) -> tuple[str, bytes]:
         """Make the body of the request, and the id of its run. Sync."""
         answered = run_history.answered_last(items)
-        decided = stored_decisions.decisions(run) if answered and run else {}
-        answers = run_history.resume_of(run, answered, decided)
+        answers = run_history.resume_of(answered, interrupt_decisions.decisions_about(answered, run))
         state = remote_claims.latest_state(thread, self.remote.name) if thread else None
         whole = run_history.input_of(thread or "thread", items, instructions, answers, state)
         return whole.run_id, whole.model_dump_json(by_alias=True).encode()

@@ -11,7 +11,6 @@ from ag_ui.core import AssistantMessage, Message, ResumeEntry, RunAgentInput, Sy
 from agents_app.call_decisions import Decision
 from conversations.core.ids import new_id
 from conversations.events.payload import clean_text
-from conversations.runs.claims import our_call_id
 
 ACTION = "remote_action"  # the tool that an interrupt is asked as
 WENT_ON = "approved: the agent elsewhere goes on"  # what it returns
@@ -19,10 +18,10 @@ Item = dict[str, Any]
 
 
 class Answered(NamedTuple):
-    """A call of `remote_action` that has its output: what was asked, and what came of it."""
+    """A call of `remote_action` that has its output; `arguments` as the model sent them."""
 
     call_id: str
-    arguments: Item
+    arguments: str
     output: str
 
 
@@ -47,34 +46,38 @@ def answered_last(items: Sequence[Item]) -> list[Answered]:
         outputs[str(item.get("call_id"))] = _as_text(item.get("output"))
     calls = (item for item in items if item.get("type") == "function_call" and item.get("name") == ACTION)
     return [
-        Answered(str(call["call_id"]), object_of(call.get("arguments")), outputs[str(call["call_id"])])
+        Answered(call_id, str(call.get("arguments") or ""), outputs[call_id])
         for call in calls
-        if str(call.get("call_id")) in outputs
+        if (call_id := str(call.get("call_id"))) in outputs
     ]
 
 
-def resume_of(run: str, answered: Sequence[Answered], decided: Mapping[str, Decision]) -> list[ResumeEntry]:
-    """Return the answers to interrupts. Only what a person, or a rule, let through is approved."""
+def resume_of(answered: Sequence[Answered], decided: Mapping[str, Decision]) -> list[ResumeEntry]:
+    """Return the answers to interrupts: of each call that has a decision. Only what a person, or a rule, let through is
+    approved."""
     entries: list[ResumeEntry] = []
     for call in answered:
-        payload = _payload(call, decided.get(our_call_id(run, call.call_id, 1)))
-        interrupt = str(call.arguments.get("interrupt"))
-        entries.append(ResumeEntry(interrupt_id=interrupt, status="resolved", payload=payload))
+        if (decision := decided.get(call.call_id)) is not None:
+            interrupt = str(object_of(call.arguments).get("interrupt"))
+            payload = _payload(decision, call.output)
+            entries.append(ResumeEntry(interrupt_id=interrupt, status="resolved", payload=payload))
     return entries
 
 
-def _payload(call: Answered, decision: Decision | None) -> Any:
-    if decision is not None and decision.decision == "respond":
-        try:
-            return json.loads(decision.output)
-        except ValueError:
-            return decision.output
-    if WENT_ON not in call.output or (decision is not None and decision.decision == "reject"):
-        words = decision.message if decision is not None and decision.message else call.output
-        return {"approved": False, "message": words}
-    if decision is not None and decision.decision == "edit":
-        return {"approved": True, "editedArgs": object_of(decision.arguments).get("arguments")}
-    return {"approved": True}
+def _payload(decision: Decision, output: str) -> Any:
+    match decision.decision:
+        case "approve":
+            return {"approved": True}
+        case "edit" if decision.arguments is None:
+            return {"approved": False, "message": "The arguments of this decision were redacted."}
+        case "edit":
+            return {"approved": True, "editedArgs": object_of(decision.arguments).get("arguments")}
+        case "respond":
+            try:
+                return json.loads(decision.output)
+            except ValueError:
+                return decision.output
+    return {"approved": False, "message": decision.message or output}
 
 
 def _message(item: Item, at: int) -> Message | None:
