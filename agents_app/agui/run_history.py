@@ -38,12 +38,14 @@ def input_of(
 
 
 def answered_last(items: Sequence[Item]) -> list[Answered]:
-    """Return the calls of `remote_action` whose outputs are the last that was said."""
+    """Return the calls of `remote_action` whose outputs came after the agent's last answer, before or between messages
+    for it."""
     outputs: dict[str, str] = {}
     for item in reversed(items):
-        if item.get("type") != "function_call_output":
+        if item.get("type") == "function_call_output":
+            outputs[str(item.get("call_id"))] = _as_text(item.get("output"))
+        elif not _is_interjected(item):
             break
-        outputs[str(item.get("call_id"))] = _as_text(item.get("output"))
     calls = (item for item in items if item.get("type") == "function_call" and item.get("name") == ACTION)
     return [
         Answered(call_id, str(call.get("arguments") or ""), outputs[call_id])
@@ -78,6 +80,11 @@ def _payload(decision: Decision, output: str) -> Any:
             except ValueError:
                 return decision.output
     return {"approved": False, "message": decision.message or output}
+
+
+def _is_interjected(item: Item) -> bool:
+    """Return whether an item is a message that people put in, maybe as an agent; a model's own answer has its type."""
+    return "type" not in item and "role" in item
 
 
 def _message(item: Item, at: int) -> Message | None:

@@ -8,7 +8,7 @@ import pytest
 from agents_app.agui import run_history
 from agents_app.agui.run_history import WENT_ON, Answered
 from agents_app.approval_gate.gate import Decision
-from conversations.conversation import fork
+from conversations.conversation import control, fork, post_message
 from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.events.payload import parse
@@ -18,7 +18,8 @@ from conversations.runs.approvals import decide
 from conversations.runs.policy import edit_policy, evaluate
 from conversations.runs.policy.evaluate import PolicyRule
 from tests.agents_app.agui.test_remote_agents import ask, inputs
-from tests.support.agents_running import ROBOT, ended_runs, working
+from tests.support.agents_running import ROBOT, ended_runs, send_message, working
+from tests.support.cast import cast
 from tests.support.live import free_port, until
 from tests.support.responses import ask as respond
 
@@ -136,3 +137,29 @@ def test_an_interrupt_that_the_policy_denies_is_rejected(remote, elsewhere):
 
     (entry,) = resumed(elsewhere, "denied")
     assert entry["payload"]["approved"] is False
+
+
+def send_for_next_step(words: str) -> None:
+    send_message(words, key="along", to="agent:Weather", metadata={"when": "next_step"})
+
+
+def say_while_taken_over(words: str) -> None:
+    otto = cast()["operator"]
+    control.take_over(otto, "along")
+    post_message.post(otto, "along", recipient="chat:along", content=words, client_id=words, reason="by hand")
+    control.hand_back(otto, "along")
+
+
+@pytest.mark.parametrize("say", [send_for_next_step, say_while_taken_over])
+def test_words_while_it_waits_go_along_with_the_decision(remote, elsewhere, say):
+    before = len(inputs(elsewhere, "along"))
+    with working(remote()):
+        ask("ask me", "along")
+        until(lambda: Run.objects.filter(status="waiting").exists())
+        say("and be quick")
+        decide_when_asked("approve")
+        until(lambda: Run.objects.filter(status="done").exists())
+
+    assert len(inputs(elsewhere, "along")) == before + 2
+    assert [entry["payload"] for entry in resumed(elsewhere, "along")] == [{"approved": True}]
+    assert inputs(elsewhere, "along")[-1]["messages"][-1]["content"] == "and be quick"
