@@ -120,6 +120,7 @@ class AgentRun(ClaimedRun):
             self._event_writer.keeps_lengths = True
             reply.set_response_id(run_input.context)
         self._hooks = self._new_hooks(run_input.calls, run_input.turns)
+        self._knows_earlier_calls = True
         self._gatekeeper = RunGatekeeper(self._event_writer, self._served, self._services.do, self._hooks)
         self._delivery = MessageDelivery(self._event_writer, self._services, run_input.memory, self._hooks.turns)
         self._interjection_filter = InterjectionFilter((), (), self._delivery.take, has_begun=False)
@@ -185,7 +186,7 @@ class AgentRun(ClaimedRun):
     async def _may_begin(self) -> bool:
         """Return whether budgets allow it to start or continue; otherwise it has ended, or waits for approval."""
         if why := await self._budget.refusal():
-            await self._finish({"event": "run.cancelled", "reason": why, **self._hooks.calls.in_doubt()})
+            await self._finish({"event": "run.cancelled", "reason": why, **await self._in_doubt()})
             return False
         return not await self._budget.suspend_if_spent(self._hooks.turns.current)
 
@@ -290,13 +291,13 @@ class AgentRun(ClaimedRun):
 
     async def _cancel(self) -> None:
         why = "asked to stop" if self._requested_stop in ENDING else "the worker stopped before the run ended"
-        await self._finish({"event": "run.cancelled", "reason": why, **self._hooks.calls.in_doubt()})
+        await self._finish({"event": "run.cancelled", "reason": why, **await self._in_doubt()})
 
     async def _fail(self, error: BaseException) -> None:
         if self._event_writer.is_lost:
             raise Fenced("lost") from error
         if (unfit := _behind(error, Incompatible)) is not None:
-            await self._finish({"event": "run.incompatible", "reason": str(unfit), **self._hooks.calls.in_doubt()})
+            await self._finish({"event": "run.incompatible", "reason": str(unfit), **await self._in_doubt()})
             return
         if self._reply is not None and self._result is not None and self._reply.is_answer(error):
             try:
@@ -315,7 +316,7 @@ class AgentRun(ClaimedRun):
         elif not (isinstance(error, SwitchboardError) or self._is_late(error)):
             logger.warning("a run failed: %s", text)
         ended = self._hooks.ended_by(error)
-        failed = self._failure(error, reason, text)
+        failed = await self._failure(error, reason, text)
         at_work = self._result.current_agent if self._result is not None else None
         if location := place_of(error, at_work, self._hooks.turns.current, self._hooks.last_text):
             failed["place"] = location

@@ -18,7 +18,7 @@ from conversations.core.database_clock import database_now
 from conversations.core.errors import Fenced
 from conversations.core.ttl_cache import Do
 from conversations.events import log
-from conversations.models import Event, Run
+from conversations.models import Event, Run, ToolCall
 from conversations.runs.claims import Body, Claim
 
 logger = logging.getLogger(__name__)
@@ -49,6 +49,7 @@ class ClaimedRun:
         self._began = time.monotonic()
         self._earlier_ms = 0.0  # since its first start, until this attempt
         self._is_aborted = False
+        self._knows_earlier_calls = claim.attempt == 1  # whether `_hooks` has those of earlier attempts
         self.has_ended = False
 
     async def run(self) -> None:
@@ -85,12 +86,20 @@ class ClaimedRun:
     def _is_late(self, error: BaseException) -> bool:
         return isinstance(error, TimeoutError) and time.monotonic() - self._began >= self._limit_s
 
-    def _failure(self, error: BaseException, reason: str, text: str) -> Body:
+    async def _in_doubt(self) -> Body:
+        """Return the calls that were entered and have not ended, as the end of a run lists them: their effect is
+        unknown. A run that ends while it is opened has them from the record."""
+        if self._knows_earlier_calls:
+            return self._hooks.calls.in_doubt()
+        calls = await self._services.do(ToolCall.objects.executing_in, self.claim.run)
+        return {"calls": calls} if calls else {}
+
+    async def _failure(self, error: BaseException, reason: str, text: str) -> Body:
         """Return the `run.failed` of an error; for a run that took too long, with that reason."""
         if self._is_late(error):
             reason, text = "timeout", f"not finished within {self._limit_s:g} s"
         failed: Body = {"event": "run.failed", "reason": reason, "error": text}
-        return failed | self._spent() | self._hooks.calls.in_doubt()
+        return failed | self._spent() | await self._in_doubt()
 
     def _clear_saved_state(self) -> None:
         """Delete the saved state of a run that ends. Sync, with the conversation locked and the fence checked."""

@@ -149,7 +149,7 @@ class ReplayRun(ClaimedRun):
                 raise Fenced("its lease ended") from None
             if not self._is_aborted:
                 raise  # not by us: the loop ends
-            await self._finish({"event": "run.cancelled", "reason": "asked to stop", **self._hooks.calls.in_doubt()})
+            await self._finish({"event": "run.cancelled", "reason": "asked to stop", **await self._in_doubt()})
         except ReplayRefused as refused:
             bodies = [] if refused.is_recorded else [self._refusal(refused)]
             await self._finish({"event": "run.cancelled", "reason": f"not run: {refused}"[:2000]}, *bodies)
@@ -164,6 +164,7 @@ class ReplayRun(ClaimedRun):
         await self._time_earlier_attempts()
         replay_input: ReplayInput = await self._services.do(load_replay_input, self.claim, self._served.team)
         self._request, self._hooks = replay_input.request, self._new_hooks(replay_input)
+        self._knows_earlier_calls = True
         self._gatekeeper = RunGatekeeper(self._event_writer, self._served, self._services.do, self._hooks)
         agent = self._served.team.agent(self.claim.agent)
         self._served.schemas(agent)  # its tools are guarded and watched from now on
@@ -325,11 +326,11 @@ class ReplayRun(ClaimedRun):
         if self._event_writer.is_lost:
             raise Fenced("lost") from error
         if isinstance(error, Incompatible):
-            await self._finish({"event": "run.incompatible", "reason": str(error), **self._hooks.calls.in_doubt()})
+            await self._finish({"event": "run.incompatible", "reason": str(error), **await self._in_doubt()})
             return
         reason, text = ("context" if isinstance(error, ContextRefused) else "error"), reason_of(error)
         ended = self._hooks.ended_by(error)
-        await self._finish(self._failure(error, reason, text), *ended)
+        await self._finish(await self._failure(error, reason, text), *ended)
 
     def _refusal(self, refused: ReplayRefused) -> Body:
         """Record that the call is not made; the gate records its own refusals."""
