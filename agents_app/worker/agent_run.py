@@ -46,7 +46,7 @@ from conversations.runs.claims import Body, Claim
 logger = logging.getLogger(__name__)
 
 GRACE = 5.0  # seconds that calls which have begun get to end when a person cancels their run
-STOP_LEVELS = ("", "park", "pause", "stop", "cancel", "abort")  # each overrides those on its left
+STOP_LEVELS = ("", "park", "pause", "stop", "cancel", "abort")  # each overrides those on its left; park: by the worker
 UNWIND = 5.0  # seconds for the SDK's own tasks to end
 BASE_RUN_CONFIG = RunConfig(
     tracing_disabled=True, tool_name_collision_policy="error", tool_execution=GUARDED_CALLS,
@@ -60,7 +60,6 @@ class AgentRun(ClaimedRun):
 
     def __init__(self, claim: Claim, served: ServedTeam, services: WorkerServices, *, limit_s: float) -> None:
         super().__init__(claim, served, services, limit_s=limit_s)
-        self._requested_stop = ""  # one of STOP_LEVELS; park: the worker stops
         self._result: RunResultStreaming | None = None
         self._memory: DjangoSession | None = None  # read by `_open`, with the handler
         self._handler = ""
@@ -290,8 +289,7 @@ class AgentRun(ClaimedRun):
             await self._services.do(self._requeue, "the worker stopped", self._signed_state(result))
 
     async def _cancel(self) -> None:
-        why = "asked to stop" if self._requested_stop in ENDING else "the worker stopped before the run ended"
-        await self._finish({"event": "run.cancelled", "reason": why, **await self._in_doubt()})
+        await self._finish(await self._cancelled())
 
     async def _fail(self, error: BaseException) -> None:
         if self._event_writer.is_lost:

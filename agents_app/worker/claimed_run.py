@@ -17,8 +17,12 @@ from conversations.core import log_format
 from conversations.core.database_clock import database_now
 from conversations.core.errors import Fenced
 from conversations.core.ttl_cache import Do
+from conversations.core.write_transaction import write_transaction
 from conversations.events import log
-from conversations.models import Event, Run, ToolCall
+from conversations.events.projections.runs import NEVER_ENTERED
+from conversations.models import Conversation, Event, Run, ToolCall
+from conversations.models.run import ENDING
+from conversations.runs import claims
 from conversations.runs.claims import Body, Claim
 
 logger = logging.getLogger(__name__)
@@ -49,6 +53,7 @@ class ClaimedRun:
         self._began = time.monotonic()
         self._earlier_ms = 0.0  # since its first start, until this attempt
         self._is_aborted = False
+        self._requested_stop = ""  # one of STOP_LEVELS
         self._knows_earlier_calls = claim.attempt == 1  # whether `_hooks` has those of earlier attempts
         self.has_ended = False
 
@@ -94,12 +99,26 @@ class ClaimedRun:
         calls = await self._services.do(ToolCall.objects.executing_in, self.claim.run)
         return {"calls": calls} if calls else {}
 
+    async def _cancelled(self) -> Body:
+        """Return the `run.cancelled` of a run that a person or its stopping worker ends."""
+        why = "asked to stop" if self._requested_stop in ENDING else "the worker stopped before the run ended"
+        return {"event": "run.cancelled", "reason": why, **await self._in_doubt()}
+
     async def _failure(self, error: BaseException, reason: str, text: str) -> Body:
         """Return the `run.failed` of an error; for a run that took too long, with that reason."""
         if self._is_late(error):
             reason, text = "timeout", f"not finished within {self._limit_s:g} s"
         failed: Body = {"event": "run.failed", "reason": reason, "error": text}
         return failed | self._spent() | await self._in_doubt()
+
+    def _requeue_unentered(self) -> bool:
+        """Queue the run again, because its worker stops; False if a call of it has begun or ended. Sync."""
+        with write_transaction():
+            Conversation.objects.locked(key=self.claim.conversation)
+            if ToolCall.objects.filter(run=self.claim.run).exclude(status__in=NEVER_ENTERED).exists():
+                return False
+            claims.requeue(self.claim, "the worker stopped")
+        return True
 
     def _clear_saved_state(self) -> None:
         """Delete the saved state of a run that ends. Sync, with the conversation locked and the fence checked."""

@@ -45,6 +45,7 @@ from conversations.core.errors import Fenced, Invalid
 from conversations.core.json_values import text_of
 from conversations.events.redacted_events import has_redacted
 from conversations.models import Conversation, Event, Run, ToolCall
+from conversations.models.run import ENDING
 from conversations.runs import claims
 from conversations.runs.claims import Body, Claim
 from conversations.runs.replay.eligibility import identity_in
@@ -133,9 +134,12 @@ class ReplayRun(ClaimedRun):
     def request_stop(self, level: str) -> None:
         """Pass on a person's request: stop and cancel give a call that has started a few seconds to end, abort does
         not. Requests about conversations and agents' turns do not apply to a replay."""
-        if level == "abort" or (level in ("stop", "cancel") and not self._hooks.calls.unfinished):
+        if level not in ENDING:
+            return
+        self._requested_stop = level
+        if level == "abort" or not self._hooks.calls.unfinished:
             self.abort()
-        elif level in ("stop", "cancel"):
+        else:
             asyncio.get_running_loop().call_later(GRACE, self.abort)
 
     async def _run(self) -> None:
@@ -149,7 +153,8 @@ class ReplayRun(ClaimedRun):
                 raise Fenced("its lease ended") from None
             if not self._is_aborted:
                 raise  # not by us: the loop ends
-            await self._finish({"event": "run.cancelled", "reason": "asked to stop", **await self._in_doubt()})
+            if self._requested_stop in ENDING or not await self._services.do(self._requeue_unentered):
+                await self._finish(await self._cancelled())
         except ReplayRefused as refused:
             bodies = [] if refused.is_recorded else [self._refusal(refused)]
             await self._finish({"event": "run.cancelled", "reason": f"not run: {refused}"[:2000]}, *bodies)

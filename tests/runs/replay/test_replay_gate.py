@@ -278,3 +278,37 @@ def test_a_replay_is_stopped_by_a_person_while_it_runs(people, desk):
         run = ended(replay.run)
 
     assert (run.status, ToolCall.objects.get(id=replay.call).status) == ("cancelled", "unknown")
+
+
+def test_a_worker_that_stops_before_the_call_leaves_the_replay_to_another(people, desk):
+    reached = []
+
+    async def wait_once(data):
+        reached.append(data)
+        if len(reached) == 1:
+            await asyncio.Event().wait()
+        return ToolGuardrailFunctionOutput.allow()
+
+    old = desk.recorded("look")["look"]
+    served = desk.team(tools=[desk.tool("look", tool_input_guardrails=[ToolInputGuardrail(wait_once)])])
+    with working(served, stop_s=0.1):
+        replay = request_replay.request_replay(people["operator"], old.id)
+        until(lambda: reached, what="the guardrail to be reached")
+    assert (Run.objects.get(id=replay.run).status, len(desk.ran)) == ("queued", 1)
+
+    with working(served):
+        run = ended(replay.run)
+
+    assert (run.status, run.attempt, len(desk.ran)) == ("done", 2, 2)
+    assert ToolCall.objects.get(id=replay.call).status == "done"
+
+
+def test_a_worker_that_stops_during_the_call_says_so_and_names_no_person(people, desk):
+    old = desk.recorded("look")["look"]
+    with working(desk.team(tools=[desk.slow("look")]), stop_s=0.1):
+        replay = request_replay.request_replay(people["operator"], old.id)
+        until(lambda: ToolCall.objects.filter(id=replay.call, status="executing").exists(), what="it to execute")
+
+    run = Run.objects.get(id=replay.run)
+    assert (run.status, run.reason) == ("cancelled", "the worker stopped before the run ended")
+    assert ToolCall.objects.get(id=replay.call).status == "unknown"
