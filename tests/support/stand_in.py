@@ -209,6 +209,7 @@ def _ask(answer: Answer) -> None:
         call = claims.our_call_id(answer.claim.run, call_id, 1)
         id_ = f"ask-{answer.response}" + "-2" * len(requests)
         payload: Body = {"event": "approval.requested", "approval_id": id_, "tool_call": call}
+        payload |= {"parent_call": "around"} if "inside" in answer.words else {}
         requests.append(payload | {"name": "file", "args": {}, "tool_call_id": call_id})
     claims.suspend(answer.claim, "approval", *requests, **SEALED)
 

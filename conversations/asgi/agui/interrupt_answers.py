@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ag_ui.core import Interrupt, ResumeEntry
+from django.db.models import QuerySet
 
 from conversations.access.authentication import Caller
 from conversations.asgi.agui.front_end_input import FrontEndInput
-from conversations.asgi.agui.run_encoder import RunSegment, interrupt_of, read
+from conversations.asgi.agui.run_encoder import BUDGET, RunSegment, interrupt_of, read
 from conversations.core.errors import Conflict, Invalid, SwitchboardError
 from conversations.models import Approval, Event, Response, Run, ToolCall
 from conversations.runs.approvals import decide
@@ -114,7 +115,7 @@ def _continued(request: FrontEndInput, approval: Approval, warnings: list[str]) 
     run, here = approval.run, {"conversation": approval.conversation_id, "run": approval.run}
     waited = Event.objects.filter(**here, kind="run.waiting", seq__gt=approval.asked_seq).order_by("seq")
     seq = waited.values_list("seq", flat=True).first() or approval.asked_seq
-    calls = ToolCall.objects.filter(run=run, called_seq__lte=seq)
+    calls = _streamed_calls(approval, seq)
     ended = calls.filter(finished_seq__lte=seq)
     response = Response.objects.filter(run=run).values_list("id", flat=True).first() or ""
     agent = Run.objects.values_list("agent", flat=True).get(id=run)
@@ -122,6 +123,14 @@ def _continued(request: FrontEndInput, approval: Approval, warnings: list[str]) 
     turns = frozenset(_turns_said(approval, seq))
     segment = RunSegment(request.thread, request.run, run, response, agent, known, over, turns)
     return ResumedRun(segment, seq, _still_open(approval), warnings)
+
+
+def _streamed_calls(approval: Approval, seq: int) -> QuerySet[ToolCall]:
+    """Return the calls of the run itself, up to an event: none of those inside a call, and none about a budget."""
+    calls = ToolCall.objects.filter(run=approval.run, called_seq__lte=seq).exclude(origin=BUDGET)
+    began = Event.objects.filter(conversation=approval.conversation_id, seq__in=calls.values("called_seq"))
+    inner = [at for at, body in began.values_list("seq", "body") if read(body).parent_call is not None]
+    return calls.exclude(called_seq__in=inner)
 
 
 def _turns_said(approval: Approval, seq: int) -> list[int]:

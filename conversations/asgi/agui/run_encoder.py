@@ -126,6 +126,11 @@ class RunEncoder:
         self._waits = False
 
     @property
+    def interrupts(self) -> list[Interrupt]:
+        """Return what it waits for."""
+        return list(self._interrupts.values())
+
+    @property
     def finished_turns(self) -> frozenset[int]:
         """Return the turns that were streamed completely."""
         turns = (id_.rpartition(".")[2] for id_ in self._closed)
@@ -151,8 +156,8 @@ class RunEncoder:
         if rule is None and not event.kind.endswith(".stage"):
             return []
         fields = read(event.body)
-        if fields.parent_call is not None:
-            return []  # a run inside a tool: no part of what this one says
+        if not is_shown(event.kind, fields):
+            return []
         made = (rule or RunEncoder._stage)(self, event, fields)
         for streamed in made:
             streamed.timestamp = streamed.timestamp or event.at // 1000
@@ -162,7 +167,7 @@ class RunEncoder:
         """End the segment with what it waits for, if anything."""
         if not self._interrupts:
             return []
-        return self._finish(RunFinishedInterruptOutcome(interrupts=list(self._interrupts.values())))
+        return self._finish(RunFinishedInterruptOutcome(interrupts=self.interrupts))
 
     def fail(self, error: SwitchboardError) -> Events:
         """End the segment with an error of the stream itself, while the run continues."""
@@ -219,7 +224,7 @@ class RunEncoder:
 
     def _result(self, fields: Fields, content: str) -> Events:
         call = fields.tool_call
-        if not call or call in self.ended:
+        if call not in self.calls or call in self.ended:
             return []
         self.ended.add(call)
         shown = clean_text(content if len(content) <= MAX_RESULT else f"{content[:MAX_RESULT]}…")
@@ -277,13 +282,16 @@ class RunEncoder:
 
     def _approval_requested(self, _: Stored, fields: Fields) -> Events:
         self._interrupts[fields.approval_id] = interrupt_of(fields)
-        return self._call(fields) if fields.origin != BUDGET else []
+        return self._call(fields) if fields.origin != BUDGET and fields.parent_call is None else []
 
     def _approval_closed(self, event: Stored, fields: Fields) -> Events:
         self._interrupts.pop(fields.approval_id, None)
+        made: Events = []
         if event.kind == "approval.decided" and fields.decision == "reject":
-            return self._result(fields, f"{NOT_RUN}rejected{f': {fields.message}' if fields.message else ''}")
-        return []
+            made = self._result(fields, f"{NOT_RUN}rejected{f': {fields.message}' if fields.message else ''}")
+        if event.kind == "approval.cancelled":
+            return made  # the run ends
+        return [*made, *self.interrupt()]  # it goes on waiting for the others
 
     def _refused(self, _: Stored, fields: Fields) -> Events:
         return [*self._call(fields), *self._result(fields, f"{NOT_RUN}{fields.reason or 'denied by policy'}")]
@@ -336,22 +344,26 @@ def read(body: str) -> Fields:
 
 
 def interrupt_of(fields: Fields) -> Interrupt:
-    """Return an approval request in the protocol's form: its text, the call, and the possible answers."""
+    """Return an approval request in the protocol's form: its text, the call, and the possible answers. The metadata
+    names a call that is not streamed, since it is inside another."""
     is_call = fields.origin != BUDGET
     decisions = fields.decisions or (["approve", "edit", "reject", "respond"] if is_call else ["approve", "reject"])
     answer: dict[str, Any] = {"approved": {"type": "boolean"}, "message": {"type": "string"}}
     answer |= {"editedArgs": {"type": "object"}} if "edit" in decisions else {}
     answer |= {"output": {"type": "string"}} if "respond" in decisions else {}
+    is_streamed_call = is_call and fields.parent_call is None
+    arguments = fields.args_raw if fields.args is None else fields.args
+    unstreamed = {} if is_streamed_call or not is_call else {"name": fields.name, "arguments": arguments}
     words = f"{fields.agent or 'The agent'} wants to call {fields.name}" if is_call else (fields.why or fields.name)
     why = f": {fields.why}" if is_call and fields.why else ""
     return Interrupt(
         id=fields.approval_id,
-        reason="tool_call" if is_call and fields.tool_call else f"{OWN}:{fields.origin or 'approval'}",
+        reason="tool_call" if is_streamed_call and fields.tool_call else f"{OWN}:{'approval' if is_call else BUDGET}",
         message=clean_text(f"{words}{why}"),
-        tool_call_id=fields.tool_call if is_call else None,
+        tool_call_id=fields.tool_call if is_streamed_call else None,
         response_schema={"type": "object", "properties": answer, "required": ["approved"]},
         expires_at=fields.deadline,
-        metadata={OWN: {"decisions": decisions}},
+        metadata={OWN: {"decisions": decisions, **unstreamed}},
     )
 
 
@@ -375,6 +387,12 @@ _RULES: dict[str, Callable[[RunEncoder, Stored, Fields], Events]] = {
 def is_streamed(kind: str) -> bool:
     """Return whether events of this type produce stream events."""
     return kind in _RULES or kind in ENDS or kind.endswith(".stage")
+
+
+def is_shown(kind: str, fields: Fields) -> bool:
+    """Return whether an event is of the run itself, or a decision that the run waits for: what else a run inside a tool
+    does is no part of what this one says."""
+    return fields.parent_call is None or kind.startswith("approval.")
 
 
 def as_sse(event: BaseEvent, cursor: str = "") -> bytes:

@@ -13,7 +13,16 @@ from typing import NamedTuple
 
 from ag_ui.core import RunAgentInput, UserMessage
 
-from conversations.asgi.agui.run_encoder import ENDS, Events, RunEncoder, RunSegment, as_sse, is_streamed, read
+from conversations.asgi.agui.run_encoder import (
+    ENDS,
+    Events,
+    RunEncoder,
+    RunSegment,
+    as_sse,
+    is_shown,
+    is_streamed,
+    read,
+)
 from conversations.core.errors import Invalid
 from conversations.core.url_converters import whole_number
 from conversations.events import payload, registry, response_ids
@@ -111,7 +120,7 @@ class ThreadEncoder:
         if before is not None:
             calls, ended = frozenset(before.calls), frozenset(before.ended)
             segment = segment._replace(calls=calls, ended=ended, turns=before.finished_turns)
-        self._run = RunEncoder(segment)
+        self._run = RunEncoder(segment, before.interrupts if before is not None else ())
         self._segments[run] = count + 1, self._run
         words = self._inputs.get(live_run.input_seq, "")
         begun = self._run.begin(None if count else _input(self._key, shown, f"input_{run}", words))
@@ -123,7 +132,7 @@ class ThreadEncoder:
         """Hold an event until no run is open. A run that another one only takes in has nothing to stream."""
         if event.kind == "run.delivered":
             self._forget(run)
-        elif is_streamed(event.kind) and (fields := read(event.body)).parent_call is None:
+        elif is_streamed(event.kind) and is_shown(event.kind, fields := read(event.body)):
             if event.kind == "output":
                 self._drop_tokens(run, fields.turn)
             self._put_held(run, [event])

@@ -127,6 +127,17 @@ def test_an_answer_that_is_sent_again_decides_nothing_more(desk):
     assert Run.objects.count() == Approval.objects.filter(status="decided").count() == 1
 
 
+def test_a_question_inside_a_call_is_answered_like_any_other(desk):
+    (interrupt,) = desk.play("agui-inside", "ask inside")[-1].outcome.interrupts
+    assert (interrupt.id, interrupt.tool_call_id) == (Approval.objects.get().id, None)
+
+    events = on(desk, "agui-inside", resolved(interrupt, {"approved": False, "message": "no"}))
+
+    assert Approval.objects.get().decision == "reject"
+    assert text_of(events) == "It is decided."
+    assert not any("TOOL_CALL" in kind for kind in kinds(events))
+
+
 @pytest.mark.parametrize("refused", [0, 1])
 def test_an_answer_that_is_refused_beside_another_is_reported_and_stays_open(desk, refused):
     thread = f"agui-refused-{refused}"

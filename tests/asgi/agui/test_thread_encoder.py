@@ -130,3 +130,76 @@ def test_a_run_that_waits_for_a_decision_lets_the_other_go_on_and_gets_a_new_id_
     )  # fmt: skip
 
     assert (runs_of(events), text_of(events)) == (["a", "b", "a.2"], "b. a. ")
+
+
+def requested(run, id_, **fields):
+    call = {"name": "send", "tool_call": f"call-{id_}", "args": {"to": "a@b.example"}}
+    return ("approval.requested", run, {"agent": "A", "approval_id": id_, **call, **fields})
+
+
+def waiting(run):
+    return ("run.waiting", run, {"reason": "approval"})
+
+
+def decided(run, id_, decision="approve"):
+    return ("approval.decided", run, {"approval_id": id_, "tool_call": f"call-{id_}", "decision": decision})
+
+
+def outcomes(events):
+    ends = [event.outcome for event in events if event.type == "RUN_FINISHED"]
+    return [[interrupt.id for interrupt in getattr(end, "interrupts", [])] for end in ends]
+
+
+def test_a_request_inside_a_call_ends_the_run_with_an_interrupt_that_names_the_call():
+    events = streamed(queued("a"), started("a"), requested("a", "x", parent_call="around"), waiting("a"))
+
+    (interrupt,) = events[-1].outcome.interrupts
+    assert (interrupt.id, interrupt.tool_call_id, interrupt.reason) == ("x", None, "switchboard:approval")
+    assert interrupt.metadata["switchboard"]["name"] == "send"
+    assert interrupt.metadata["switchboard"]["arguments"] == {"to": "a@b.example"}
+    assert not any("TOOL_CALL" in kind for kind in kinds(events))
+
+
+def test_a_rejection_inside_a_call_has_no_result_of_a_call_that_was_not_streamed():
+    request = requested("a", "x", parent_call="around")
+
+    events = streamed(
+        queued("a"), started("a"), request, waiting("a"), decided("a", "x", "reject"), started("a"), *played("a")[1:]
+    )
+
+    assert outcomes(events) == [["x"], []]
+    assert not any("TOOL_CALL" in kind for kind in kinds(events))
+
+
+def test_a_request_inside_a_call_beside_another_run_is_kept_until_that_one_ends():
+    inner = requested("b", "x", parent_call="around")
+
+    events = streamed(queued("a"), queued("b"), started("a"), started("b"), inner, waiting("b"), done("a"))
+
+    assert outcomes(events) == [[], ["x"]]
+
+
+def test_a_run_that_waits_for_more_decisions_says_so_after_each():
+    requests = requested("a", "x"), requested("a", "y"), requested("a", "z")
+    expired = ("approval.expired", "a", {"approval_id": "y", "tool_call": "call-y"})
+
+    events = streamed(
+        queued("a"), started("a"), *requests, waiting("a"), decided("a", "x", "reject"), expired, decided("a", "z"),
+        *played("a"),
+    )  # fmt: skip
+
+    assert outcomes(events) == [["x", "y", "z"], ["y", "z"], ["z"], []]
+    assert runs_of(events) == ["a", "a.2", "a.3", "a.4"]
+    assert kinds(events).count("TOOL_CALL_RESULT") == 1
+
+
+def test_requests_that_are_withdrawn_with_their_run_make_one_more_run():
+    withdrawn = [("approval.cancelled", "a", {"approval_id": id_, "tool_call": f"call-{id_}"}) for id_ in "xy"]
+    cancelled = ("run.cancelled", "a", {"reason": "by user:otto"})
+
+    events = streamed(
+        queued("a"), started("a"), requested("a", "x"), requested("a", "y"), waiting("a"), *withdrawn, cancelled
+    )
+
+    assert runs_of(events) == ["a", "a.2"]
+    assert events[-1].outcome.type == "cancelled"
