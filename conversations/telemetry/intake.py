@@ -145,7 +145,7 @@ class _Family:
         self._fallback_agent, self._items, self._traces = fallback_agent, items, traces
         self._by_id = {(item.span.trace_id, item.span.span_id): item for item in items}
         self.named: list[str] = []  # traces that were named here
-        self._keys: dict[str, str] = {}  # conversations as spans name them, and as the record holds them
+        self._places: dict[tuple[str, str, str], FiledUnder] = {}  # by what spans name, and the trace's conversation
         self._around: dict[tuple[str, str], str] = {}  # agents of and around a span
         for span, facts in items:
             trace = self._traces[span.trace_id]
@@ -168,21 +168,19 @@ class _Family:
     def place_of(self, item: ReadSpan) -> FiledUnder:
         """Return a span's conversation and agent."""
         span, facts = item
-        conversation = self._key_of(facts.conversation) if facts.conversation else ""
-        if not conversation:
-            conversation = (trace := self._traces[span.trace_id]).conversation or trace.own_key
+        trace = self._traces[span.trace_id]
+        own = trace.conversation or trace.own_key
         name = facts.agent or self._agent_around(span) or self._fallback_agent or _service_of(span) or _NO_NAME
-        return FiledUnder(conversation, clean_text(name.removeprefix("agent:") or _NO_NAME)[:MAX_KEY])
+        named = facts.conversation, own, name
+        if (place := self._places.get(named)) is None:
+            agent = clean_text(name.removeprefix("agent:") or _NO_NAME)[:MAX_KEY]
+            place = self._places[named] = FiledUnder(_key(facts.conversation) or own, agent)
+        return place
 
     def count_once(self) -> None:
         """Leave out the tokens that another span also reports."""
         counted = {trace_id: trace.counted for trace_id, trace in self._traces.items()}
         answer_counting.count_once(self._items, self._by_id, counted)
-
-    def _key_of(self, conversation: str) -> str:
-        if (key := self._keys.get(conversation)) is None:
-            key = self._keys[conversation] = _key(conversation)
-        return key
 
     def _agent_around(self, span: Span) -> str:
         """Return the agent of the nearest span around one that names any; empty without one. Looked up once for all

@@ -86,10 +86,18 @@ class FreshSteps:
         self._is_stored, self.occurrences = is_stored, occurrences
         self.by_id: dict[EventPlace, Step] = {}
 
-    def is_known(self, place: EventPlace, at: int) -> bool:
-        """Return whether an event is stored, or already present with an earlier time."""
+    def add(self, at: int, span: Span, conversation: str, key: str) -> StepPayload | None:
+        """Add an event and return its payload, to be filled in; None if it is stored, or already present with an
+        earlier time."""
+        place = conversation, key
         known = self.by_id.get(place)
-        return known.at <= at if known is not None else self._is_stored(place)
+        if known.at <= at if known is not None else self._is_stored(place):
+            return None
+        payload = StepPayload(
+            id=key, conversation_id=conversation, created_at=_moment(at), trace_id=span.trace_id, span_id=span.span_id
+        )
+        self.by_id[place] = Step(at, conversation, key, payload)
+        return payload
 
 
 def add_steps(span: Span, facts: SpanFacts, place: FiledUnder, fresh: FreshSteps) -> None:
@@ -232,10 +240,10 @@ class _SpanEventBuilder:
     def _say(self, message: Message, uses: Uses, at: int, *, is_answer: bool) -> None:
         role, text = words = message.role, message.text
         uses[words] = nth = uses.get(words, 0) + 1
+        content = (_digest_again if len(text) <= SMALL else digest)(role, text)
         if is_answer and role == "assistant":
-            nth = self._number_of(digest(role, text), nth)
-        key = (_key_again if len(text) <= SMALL else _key_of)(role, text, nth)
-        if (payload := self._new(at, key)) is None:
+            nth = self._number_of(content, nth)
+        if (payload := self._fresh.add(at, self._span, self._conversation, _message_key(content, nth))) is None:
             return
         if role == "assistant":
             payload.event, payload.agent, payload.text = "output", self._agent, cut(text)
@@ -252,20 +260,8 @@ class _SpanEventBuilder:
         return self._step(kind, at, digest(kind, self._span.trace_id, self._span.span_id))
 
     def _step(self, kind: str, at: int, key: str) -> StepPayload | None:
-        if (payload := self._new(at, key)) is not None:
+        if (payload := self._fresh.add(at, self._span, self._conversation, key)) is not None:
             payload.event, payload.agent = kind, self._agent
-        return payload
-
-    def _new(self, at: int, key: str) -> StepPayload | None:
-        """Add an event and return its payload, to be filled in; None if it is already known."""
-        span, conversation = self._span, self._conversation
-        place = conversation, key
-        if self._fresh.is_known(place, at):
-            return None
-        payload = StepPayload(
-            id=key, conversation_id=conversation, created_at=_moment(at), trace_id=span.trace_id, span_id=span.span_id
-        )
-        self._fresh.by_id[place] = Step(at, conversation, key, payload)
         return payload
 
     def _duration_ms(self) -> float | None:
@@ -287,17 +283,20 @@ def _content_of(call: Call) -> str:
     return digest("told", call.id, call.name, encoded(args))
 
 
-def _key_of(role: str, text: str, nth: int) -> str:
-    return digest("message", digest(role, text), str(nth))
+_digest_again = lru_cache(4096)(digest)  # of messages, which each later history repeats
 
 
-_key_again = lru_cache(4096)(_key_of)
+@lru_cache(4096)
+def _message_key(content: str, nth: int) -> str:
+    return digest("message", content, str(nth))
 
 
 def cut(text: str) -> str:
     """Shorten a text to what one event can hold, beside another text."""
+    if len(text) <= MAX_VALUE and fits(text):
+        return text
     most = fitting_length(text[:MAX_VALUE])
-    return text if most == len(text) else f"{text[:most]}… [{len(text):,} characters]"
+    return f"{text[:most]}… [{len(text):,} characters]"
 
 
 def fitting(value: Any) -> Any:  # any JSON

@@ -7,6 +7,7 @@
 | semantic-conventions-genai 0.1 | as before; `gen_ai.workflow.name` is `gen_ai.agent.name` |
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from conversations.telemetry import message_shapes
@@ -80,12 +81,20 @@ def _read_tool(span: Span, facts: SpanFacts) -> None:
 
 def _read_messages(span: Span, facts: SpanFacts) -> None:
     if not facts.inputs:
-        facts.inputs = [m for name in _INPUTS if name in span.attributes for m in _messages(span.attributes, name)]
+        facts.inputs = _all_messages(span.attributes, _INPUTS)
     if not facts.outputs:
-        facts.outputs = [m for name in _OUTPUTS if name in span.attributes for m in _messages(span.attributes, name)]
+        facts.outputs = _all_messages(span.attributes, _OUTPUTS)
     if not facts.inputs and not facts.outputs:
         for event in span.events:
             _read_event(event, facts)
+
+
+def _all_messages(attributes: dict[str, Any], names: Iterable[str]) -> list[Message]:
+    messages: list[Message] = []
+    for name in names:
+        if name in attributes:
+            messages += _messages(attributes, name)
+    return messages
 
 
 def _messages(attributes: dict[str, Any], name: str) -> list[Message]:
@@ -107,8 +116,8 @@ def _read_event(event: SpanEvent, facts: SpanFacts) -> None:
     """Read one event of a span: a message, or both sides of an exchange."""
     content = event.attributes | (event.body if isinstance(event.body, dict) else {})
     if event.name in _DETAILS:
-        facts.inputs += [m for name in _INPUTS for m in _messages(content, name)]
-        facts.outputs += [m for name in _OUTPUTS for m in _messages(content, name)]
+        facts.inputs += _all_messages(content, _INPUTS)
+        facts.outputs += _all_messages(content, _OUTPUTS)
     elif event.name == _CHOICE:
         inner = message_shapes.decoded(content.get("message"))
         message = message_shapes.message_of(inner if inner else content, "assistant")
@@ -122,4 +131,7 @@ def _read_event(event: SpanEvent, facts: SpanFacts) -> None:
 
 def first(span: Span, *names: str) -> Any:  # any JSON
     """Return the first of these attributes that is there."""
-    return next((span.attributes[name] for name in names if span.attributes.get(name) is not None), None)
+    for name in names:
+        if (value := span.attributes.get(name)) is not None:
+            return value
+    return None
