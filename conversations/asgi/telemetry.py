@@ -64,6 +64,7 @@ class TelemetryEndpoint:
     def __init__(self, runtime: ServerRuntime, authenticator: TokenAuthenticator) -> None:
         self._runtime, self._authenticator = runtime, authenticator
         self._reader = DatabaseThreads("telemetry")  # one: the memory is of one thread
+        self._notes = DatabaseThreads("telemetry-notes")  # it writes: a lock it waits for holds no reading up
         self._memory = intake.Memory()
         self._epoch = ""
         self._held_bodies = HeldBodies(
@@ -105,7 +106,7 @@ class TelemetryEndpoint:
         try:
             await self._store(read.events, caller.principal.text)
             if read.traces:
-                await self._reader.run(trace_rows.save, read.traces)
+                await self._notes.run(trace_rows.save, read.traces)
             if read.late_names and earlier:
                 await asyncio.wait(earlier)
         finally:

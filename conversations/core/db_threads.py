@@ -44,6 +44,7 @@ POOL_SIZE = {
     "publish": 1,
     "hooks": 4,
     "telemetry": 1,
+    "telemetry-notes": 1,
     "questions": 2,
     "feed": 2,
     "import": 1,

@@ -1,10 +1,13 @@
 """After a restart, and with several processes, a trace stays one conversation and its tokens are counted once."""
 
+import threading
+
 import pytest
 from django.db import connection
 
 from conversations.asgi.telemetry import TelemetryEndpoint
 from conversations.models import Conversation, TelemetryTrace, Turn
+from conversations.telemetry import trace_rows
 from tests.support.otlp import PROTOBUF, span, traces
 from tests.support.response_desk import Asking, Desk
 from tests.telemetry.test_answer_counting import BETWEEN, INNER, OUTER, RIGHT_WITHIN
@@ -39,8 +42,9 @@ class Processes:
     def close(self):
         """End the threads."""
         for endpoint in self._endpoints:
-            endpoint._reader.submit(lambda: connection.close())  # the thread's own
-            endpoint._reader.shutdown(wait=True)
+            for threads in (endpoint._reader, endpoint._notes):
+                threads.submit(lambda: connection.close())  # the thread's own
+                threads.shutdown(wait=True)
         self._desk.close()
 
 
@@ -126,3 +130,25 @@ def test_a_trace_whose_conversation_is_gone_begins_anew(processes):
     processes.start()(*spans[:3])
 
     assert TRACE in keys()
+
+
+def test_a_request_is_read_while_the_rows_of_anothers_traces_wait_to_be_written(processes, monkeypatch):
+    is_waiting, is_free = threading.Event(), threading.Event()
+
+    def save(_rows):
+        is_waiting.set()
+        is_free.wait(60)
+
+    monkeypatch.setattr(trace_rows, "save", save)
+    send = processes.start()
+    first = threading.Thread(target=send, args=weather("waits", trace=5))
+    first.start()
+    try:
+        assert is_waiting.wait(20)
+
+        send(span("GET", {"http.request.method": "GET"}, trace=6))
+
+        assert first.is_alive()
+    finally:
+        is_free.set()
+        first.join()
