@@ -49,6 +49,14 @@ class Attention(NamedTuple):
     person: str = ""
 
 
+class AllNeeds(NamedTuple):
+    """All conversations that need a person, by row id, the longest waiting first, and since when (µs UTC) those whose
+    newest run failed do, also if something else needs a person there."""
+
+    needs: dict[int, Attention]
+    failed: dict[int, int]
+
+
 class Owned(NamedTuple):
     """A conversation that a person took over: the columns that show whether they owe a reply."""
 
@@ -103,16 +111,18 @@ def attention_of(
     return by_failure | _stuck(alarms) | by_message | _replies(owned) | by_approval
 
 
-def listed() -> list[int]:
-    """Return the row ids of all conversations that need a person, the longest waiting first; at most `MAX_LISTED`."""
+def all_needs() -> AllNeeds:
+    """Return all conversations that need a person; of each reason but approvals at most `MAX_LOOKED_AT`."""
     running = list(_top_level().filter(status="running").values_list("conversation", flat=True)[:MAX_LOOKED_AT])
     owned = Conversation.objects.exclude(owner="").order_by("-last_at").values_list(*Owned._fields)[:MAX_LOOKED_AT]
     alarms = stuck_detection.stuck_runs(running)
     unanswered = fetch_rows(_ALL_ASKED, [oldest_asked(), MAX_LOOKED_AT])
     by_message = _messages(UnansweredMessage(*row) for row in unanswered)
-    needs = _failed() | _stuck(alarms) | by_message | _replies(Owned(*row) for row in owned) | _approvals()
+    failed = _failed()
+    needs = failed | _stuck(alarms) | by_message | _replies(Owned(*row) for row in owned) | _approvals()
     shown = set(Conversation.objects.visible().filter(id__in=needs).values_list("id", flat=True))
-    return sorted(needs.keys() & shown, key=lambda id_: (needs[id_].since, id_))[:MAX_LISTED]
+    longest = sorted(needs.keys() & shown, key=lambda id_: (needs[id_].since, id_))
+    return AllNeeds({id_: needs[id_] for id_ in longest}, {id_: failed[id_].since for id_ in failed.keys() & shown})
 
 
 def _top_level() -> RunQuerySet:

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from conversations.access import permissions
-from conversations.conversation import attention, group_trends, list_query, row_people, spending
+from conversations.conversation import attention, group_trends, list_figures, list_query, row_people, spending
 from conversations.conversation.conversation_row import GROUPS, RUN_STATES, ConversationRow, drawn
 from conversations.conversation.external_handling import external, may_be_external
 from conversations.conversation.imported_history import ConversationEnd, history_among
@@ -61,9 +61,12 @@ class ConversationGroups:
     first."""
 
     rows: dict[str, list[ConversationRow]]  # by the groups of `GROUPS`
+    beyond: dict[str, int]  # by group: conversations that are counted, and not among the rows
+    has_more_live: bool  # than are counted
     runs: int  # that are running
-    failed: int  # rows that need a person since their run failed
     runs_queued: list[int]  # when those of the last hour were queued, µs UTC
+    waiting: list[int]  # since when each conversation needs a person, µs UTC
+    failures: list[int]  # of conversations whose newest run failed in the last day: when, µs UTC
 
     @property
     def oldest(self) -> datetime | None:
@@ -73,9 +76,10 @@ class ConversationGroups:
 
     @property
     def trends(self) -> dict[str, Sparkline]:
-        """Return small drawings beside the figures, of what the rows tell anyway: who began to wait and what failed of
-        late, and the events of live conversations; and of the runs that were queued."""
-        return group_trends.of_rows(self.rows, self.runs_queued, time.time_ns() // 1000)
+        """Return small drawings beside the figures: what began to wait and what failed of late, the events of the live
+        rows, and the runs that were queued."""
+        moments = {"attention": self.waiting, "failed": self.failures, "runs": self.runs_queued}
+        return group_trends.drawings(moments, self.rows["live"], time.time_ns() // 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,17 +130,23 @@ def newest_conversations(
 def grouped(page: ConversationPage, reader: User | None) -> ConversationGroups:
     """Group the newest conversations (`page`), with all that need a person first, however old."""
     here = {row.id: row for row in page.rows}
-    further = [id_ for id_ in attention.listed() if id_ not in here]
+    needs, failed = attention.all_needs()
+    further = [id_ for id_ in list(needs)[: attention.MAX_LISTED] if id_ not in here]
     records = Conversation.objects.visible().filter(id__in=further).values_list(*_COLUMNS) if further else ()
     by_group: dict[str, list[ConversationRow]] = {group: [] for group in GROUPS}
     for row in [*page.rows, *(row for row in _rows(records, reader) if row.need)]:
         by_group[row.group].append(row)
     by_group["attention"].sort(key=lambda row: (row.need.since if row.need else 0, row.id))
+    drawn_needs = {row.id: row.need for row in by_group["attention"] if row.need}
+    live, has_more = list_figures.live_beyond(here, needs) if page.cursor else (0, False)
     return ConversationGroups(
         rows=by_group,
+        beyond={"attention": len(needs.keys() - drawn_needs.keys()), "live": live, "quiet": 0},
+        has_more_live=has_more,
         runs=Run.objects.filter(status="running", parent_call=None).count(),
-        failed=sum(row.need is not None and row.need.reason == "failed" for row in by_group["attention"]),
         runs_queued=group_trends.runs_queued(page.read_at),
+        waiting=[need.since for need in (needs | drawn_needs).values()],
+        failures=list(failed.values()),
     )
 
 

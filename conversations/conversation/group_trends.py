@@ -1,8 +1,8 @@
-"""The trends beside the figures of the conversation list: from the rows that are drawn below them, and of runs from
-their ids, which tell when each was queued."""
+"""The trends beside the figures of the conversation list: from what the figures count, of live conversations from the
+rows, and of runs from their ids, which tell when each was queued."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from conversations.conversation.conversation_row import ConversationRow
 from conversations.core import recent_activity
@@ -25,15 +25,14 @@ def runs_queued(now: int) -> list[int]:
     return [int(id_[:8] + id_[9:13], 16) * 1000 for id_ in ids if _UUID.match(id_)]
 
 
-def of_rows(groups: Mapping[str, Sequence[ConversationRow]], runs: Iterable[int], now: int) -> dict[str, Sparkline]:
-    """Return a drawing for each figure that has something to show, by its name. `runs`: when those of the last hour
-    were queued; `now`: µs UTC."""
-    needs = [row.need for row in groups["attention"] if row.need is not None]
+def drawings(moments: Mapping[str, Iterable[int]], live: Iterable[ConversationRow], now: int) -> dict[str, Sparkline]:
+    """Return a drawing for each figure that has something to show, by its name. `moments`: when those of each figure
+    but the live ones began, µs UTC, as is `now`."""
     counts = {
-        "attention": _by_span((need.since for need in needs), now, WAITS, WAIT_US),
-        "live": _events(groups["live"], now),
-        "runs": _by_span(runs, now, WAITS, WAIT_US),
-        "failed": _by_span((need.since for need in needs if need.reason == "failed"), now, FAILURES, FAILURE_US),
+        "attention": _by_span(moments["attention"], now, WAITS, WAIT_US),
+        "live": _events(live, now),
+        "runs": _by_span(moments["runs"], now, WAITS, WAIT_US),
+        "failed": _by_span(moments["failed"], now, FAILURES, FAILURE_US),
     }
     words = {
         "attention": ("conversation", "began to wait in the last hour"),

@@ -1,5 +1,5 @@
 """Which conversations the list shows: by an index, or by a bounded walk, newest first. Called only by
-`conversation_list`. The group "Need a person" is read by `attention.listed`.
+`conversation_list`. The group "Need a person" is read by `attention.all_needs`.
 
 If a filter's index leaves at most `MAX_BY_INDEX` conversations, all of these are read and the page is complete.
 Otherwise the page is filled by a walk in the list's order, along the index of the requested state. Words that are rare

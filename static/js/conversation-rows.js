@@ -137,7 +137,7 @@ export class ConversationRows {
       heading.hidden = !members.length;
       heading.querySelector("[data-number]").textContent = members.length;
       const figure = this.#root.querySelector(`[data-figure="${group}"]`);
-      if (figure) figure.textContent = members.length;
+      if (figure) figure.textContent = `${members.length + Number(figure.dataset.beyond)}${figure.dataset.plus}`;
       return [heading, ...members];
     });
   }

@@ -1,5 +1,6 @@
 """Which conversations need a person, why, since when; and the groups of the list."""
 
+import re
 import time
 
 import pytest
@@ -12,14 +13,18 @@ from conversations.conversation import (
     conversation_row,
     group_trends,
     imported_history,
+    list_figures,
 )
 from conversations.conversation import fork as forks
+from conversations.core.principals import import_principal
+from conversations.events import log
 from conversations.events.log.rebuild import rebuild
 from conversations.events.log.refold_check import Differs, RefoldCheck
 from conversations.models import Approval, Conversation, Event, Participant, Run, ToolCall, User
 from conversations.runs.approvals import decide
 from tests.support import held_run, teamwork
 from tests.support.cast import client_of
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -91,10 +96,10 @@ def test_a_failed_run_needs_a_person_for_a_day_or_until_another_one_is_done(team
     Event.objects.filter(conversation=old.conversation, seq=old.ended_seq).update(at=day_ago)
 
     assert reasons(team["viewer"]) == {"failed": "failed"}
-    assert groups(team["viewer"]).failed == 1
+    assert len(groups(team["viewer"]).failures) == 1
 
 
-def test_the_trends_beside_the_figures_are_of_the_rows_below_them(team):
+def test_the_trends_beside_the_figures_are_of_what_these_count(team):
     teamwork.ask(team["operator"], key="waits")
     teamwork.fail(team["operator"], key="failed")
     teamwork.say(team["operator"], key="lives")
@@ -180,13 +185,13 @@ def test_a_message_of_an_agent_to_a_person_needs_them_until_they_say_something(t
     assert (row.key, row.need.reason, row.need.since) == ("asked", "message", first.at)
     assert row.need.person == f"user:{operator.username}"
     assert row.need_drawn[:2] == ("waiting", "message")
-    assert attention.listed() == [row.id]
+    assert [*attention.all_needs().needs] == [row.id]
 
     teamwork.say(team["admin"], key="asked", client_id="2", content="I do not know.")
     assert reasons(operator) == {"asked": "message"}
     teamwork.say(operator, key="asked", client_id="3", content="Elm Street.")
     assert reasons(operator) == {}
-    assert attention.listed() == []
+    assert attention.all_needs().needs == {}
 
     write_to(operator.username)
     (row,) = groups(team["viewer"]).rows["attention"]
@@ -218,7 +223,7 @@ def test_other_messages_need_nobody(team, message):
     write_to(team["operator"].username, **message)
 
     assert reasons(team["operator"]) == {}
-    assert attention.listed() == []
+    assert attention.all_needs().needs == {}
 
 
 def test_nobody_answers_for_an_account_that_is_closed_or_after_a_week(team):
@@ -229,7 +234,7 @@ def test_nobody_answers_for_an_account_that_is_closed_or_after_a_week(team):
     Participant.objects.filter(asked_at__gt=0, conversation__key="old").update(asked_at=week_ago)
 
     assert reasons(team["viewer"]) == {}
-    assert attention.listed() == []
+    assert attention.all_needs().needs == {}
 
 
 def test_a_fork_asks_nobody_again_and_a_rebuild_changes_nothing(team):
@@ -290,6 +295,53 @@ def test_one_that_needs_a_person_is_shown_first_however_old_it_is(team):
     assert "Need a person" not in html
 
 
+def shown_figures(reader):
+    html = client_of(reader).get("/").content.decode()
+    return dict(re.findall(r'<b data-figure="(\w+)"[^>]*>([^<]*)</b>', html))
+
+
+def test_the_figures_count_conversations_not_rows(team, monkeypatch):
+    monkeypatch.setattr(attention, "MAX_LISTED", 2)
+    for n in range(3):
+        write_to("vera", key=f"asked-{n}")
+    now = time.time_ns() // 1000
+    Conversation.objects.update(last_at=now - 1_000_000)
+    Conversation.objects.bulk_create(Conversation(key=f"newer-{n}", last_at=now) for n in range(70))
+
+    assert shown_figures(team["viewer"]) == {"attention": "3", "live": "70"}
+
+    write_to("vera", key="newer-7")
+    write_to("vera", key="newer-8")
+    monkeypatch.setattr(list_figures, "MAX_COUNTED", 65)
+
+    assert shown_figures(team["viewer"])["attention"] == "5"
+    assert shown_figures(team["viewer"])["live"].endswith("+")
+
+
+def test_a_live_conversation_beyond_the_page_counts_by_its_run_and_not_as_history(team):
+    teamwork.say(team["operator"], key="working")
+    age("working", imported_history.LIVE_FOR + 1)
+    teamwork.say(team["operator"], key="staged")
+    Conversation.objects.filter(key="staged").update(is_staged=True)
+    now = time.time_ns() // 1000
+    Conversation.objects.bulk_create(Conversation(key=f"newer-{n}", last_at=now) for n in range(60))
+    log.append(
+        [unchecked("recorded", {"event": "note", "created_at": "2024-05-01T08:00:00Z"}, import_principal("maria"))]
+    )
+    age("recorded", 10)
+
+    assert shown_figures(team["viewer"]) == {"attention": "0", "live": "61"}
+
+
+def test_a_failed_conversation_in_which_somebody_also_asks_is_counted_as_failed(team):
+    teamwork.fail(team["operator"], key="failed")
+    write_to("vera", key="failed")
+
+    assert reasons(team["viewer"]) == {"failed": "message"}
+    assert len(groups(team["viewer"]).failures) == 1
+    assert shown_figures(team["viewer"])["attention"] == "1"
+
+
 def test_a_quiet_conversation_leaves_the_live_group(team):
     for key in ("quiet", "live", "working"):
         teamwork.say(team["operator"], key=key)
@@ -307,7 +359,7 @@ def test_a_staged_import_needs_nobody(team):
     teamwork.ask(team["operator"], key="staged")
     Conversation.objects.filter(key="staged").update(is_staged=True)
 
-    assert attention.listed() == []
+    assert attention.all_needs().needs == {}
 
 
 def test_what_needs_a_person_costs_the_same_however_long_the_record_is(team, django_assert_max_num_queries):
@@ -316,4 +368,4 @@ def test_what_needs_a_person_costs_the_same_however_long_the_record_is(team, dja
         teamwork.fail(team["operator"], key=f"failed-{n}")
 
     with django_assert_max_num_queries(9):
-        attention.listed()
+        attention.all_needs()

@@ -143,7 +143,7 @@ def test_the_greeting_waits_for_no_person(team):
 
     log.append([log.from_internal("hello-Scout", greeting, principals.token_principal("Scout"))])
 
-    assert attention.listed() == []
+    assert attention.all_needs().needs == {}
 
 
 def test_nobody_but_the_admin_connects_agents(team):
