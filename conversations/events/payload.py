@@ -44,11 +44,17 @@ class Metadata(msgspec.Struct, gc=False):
     output_id: str | None = None
     hop: Int32 | None = None
     when: msgspec.Raw = msgspec.Raw()  # JSON of any kind: what is none of ours must not make the rest illegible
+    repeats: msgspec.Raw = msgspec.Raw()
 
     @property
     def is_for_next_step(self) -> bool:
         """Return whether a run at work is to get it at its next step."""
         return bytes(self.when) == b'"next_step"'
+
+    @property
+    def repeats_nothing(self) -> bool:
+        """Return whether a redacted message states that it did not repeat the output before it."""
+        return bytes(self.repeats) == b"false"
 
 
 class ParsedPayload(msgspec.Struct, kw_only=True, gc=False):

@@ -18,7 +18,7 @@ from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, Unavailable
 from conversations.core.principals import Principal
 from conversations.core.write_transaction import write_transaction
-from conversations.events import log
+from conversations.events import log, payload
 from conversations.events.log.refold import Gone, Refold
 from conversations.events.types.redaction import FIELD_MARK, REDACTED
 from conversations.models import Conversation, Redaction, Run, SessionItem
@@ -178,12 +178,15 @@ def require_idle(parts: Sequence[Part]) -> None:
 def _put_tombstones(row: Conversation, seqs: Sequence[int], mark: str, field: str) -> list[NamedDigest]:
     """Replace bodies; return how `event.redacted` names what stands there."""
     with connection.cursor() as cursor:
-        events = ((seq, body) for seq, _, body in replaced_bodies.read(cursor, row, seqs))
+        events = replaced_bodies.read(cursor, row, seqs)
         if field:  # a few events, of one call: what is in one of them may be in the others
-            bodies = dict(events)
+            bodies = {seq: body for seq, _, body in events}
             left: Iterable[tuple[int, str]] = (bodies | call_field.without(bodies, field)).items()
         else:
-            left = ((seq, tombstone(body)) for seq, body in events)
+            left = (
+                (seq, tombstone(body, payload.parse(earlier.encode()) if earlier else None))
+                for seq, body, earlier in replaced_bodies.with_earlier(cursor, row, events)
+            )
         return [replaced_bodies.replace(cursor, row, seq, body, mark) for seq, body in left]
 
 

@@ -4,6 +4,8 @@ import re
 from typing import Any
 
 from conversations.core import json_values
+from conversations.events.payload import ParsedPayload, parse
+from conversations.events.projections import mark_output, repeats_output
 
 # Who, where and how it ended: names and ids that the fold of other events goes by.
 STRUCTURE = frozenset((
@@ -18,11 +20,12 @@ STRUCTURE = frozenset((
 # What is there and empty means another thing than what is not there: a step without a result is a call.
 EMPTIED = ("content", "text", "result_summary", "output", "error", "args_raw")
 CODE = re.compile("[a-z_]{1,40}")  # a reason that the program gave: hop_limit
-OF_METADATA = ("output_id", "hop")
+OF_METADATA = ("output_id", "hop", "repeats")
 
 
-def tombstone(body: str) -> str:
-    """Return the JSON that stands in place of a body."""
+def tombstone(body: str, before: ParsedPayload | None = None) -> str:
+    """Return the JSON that stands in place of a body. `before`: the event right before it, as it was; a message states
+    that it does not repeat an output there, which can no longer be seen once both are empty."""
     payload = json_values.parse(body)
     if not isinstance(payload, dict):
         return "{}"
@@ -34,7 +37,14 @@ def tombstone(body: str) -> str:
     metadata = payload.get("metadata")
     if isinstance(metadata, dict):
         left["metadata"] = {name: metadata[name] for name in OF_METADATA if isinstance(metadata.get(name), str | int)}
+    if before is not None and before.kind == "output" and _is_another_message(body, before):
+        left["metadata"] = left.get("metadata", {}) | {"repeats": False}
     return json_values.compact(left)
+
+
+def _is_another_message(body: str, output: ParsedPayload) -> bool:
+    event = parse(body.encode())
+    return event.kind == "message" and not repeats_output(event, mark_output(output.speaker, output.words))
 
 
 def _is_small(value: object) -> bool:

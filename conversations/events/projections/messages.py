@@ -36,8 +36,8 @@ def _take_part(changes: RowChanges, head: ConversationHead, event: EventFacts) -
 
 def repeats_output(payload: ParsedPayload, repeatable: str) -> bool:
     """Return whether an envelope repeats an output: it names it, or says its words right after it (§3.1)."""
-    if payload.metadata is not None and payload.metadata.output_id:
-        return True
+    if payload.metadata is not None and (payload.metadata.output_id or payload.metadata.repeats_nothing):
+        return bool(payload.metadata.output_id)
     return bool(repeatable) and repeatable in (
         mark_output(payload.speaker, payload.words),
         mark_output("", payload.words),
