@@ -131,6 +131,19 @@ class TestRecord:
         assert not late_names.move(TRACE, "named", COLLECTOR)
         assert [row.key for row in Conversation.objects.visible()] == [TRACE]
 
+    def test_where_others_write_before_it_is_locked_it_stays(self, trace, monkeypatch):
+        by, lock = principals.token_principal("another"), late_names._lock
+        spoken = '{"type": "message", "id": "x", "sender": "user:maria", "content": "What is this?"}'
+
+        def beside(*keys):
+            log.append([log.from_bus(f"stream:{TRACE}", "x", spoken, payload.parse(spoken.encode()), by)])
+            lock(*keys)
+
+        monkeypatch.setattr(late_names, "_lock", beside)
+
+        assert not late_names.move(TRACE, "named", COLLECTOR)
+        assert [row.key for row in Conversation.objects.visible()] == [TRACE]
+
     def test_what_was_cut_off_is_moved_again(self, trace, monkeypatch):
         def away(*keys):
             if Conversation.objects.filter(key="named").exists():
