@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
@@ -10,6 +11,7 @@ from django.db import OperationalError
 from conversations.access import authentication
 from conversations.access.accounts import tokens
 from conversations.access.audit import refusal_counter
+from conversations.access.authentication import NOT_ALLOWED
 from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.realtime.conversation_subscription import SocketWriter, TooSlow
@@ -20,6 +22,33 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def away(*_, **__):
     raise OperationalError("too many clients already")
+
+
+def test_a_socket_that_loses_its_right_while_it_begins_to_follow_follows_nothing(monkeypatch):
+    secret = tokens.make_token(SYSTEM, "viewer", "viewer")
+
+    async def work(engine):
+        socket, loop = await opened(engine, secret), asyncio.get_running_loop()
+        (consumer,) = engine.socket_registry.sockets
+        is_dismissed = threading.Event()
+
+        def dismiss():
+            consumer.dismiss(NOT_ALLOWED)
+            is_dismissed.set()
+
+        monkeypatch.setattr(log, "head", lambda _: (loop.call_soon_threadsafe(dismiss), is_dismissed.wait(60), 0)[2])
+        await socket.send_input(subscribe("stream:c"))
+        answer = await socket.receive_output(5)
+        is_silent = await socket.receive_nothing(0.1)
+        followed = dict(engine.hub.feeds), dict(engine.socket_registry.topics)
+        await closed(socket)
+        return answer, is_silent, followed
+
+    answer, is_silent, followed = asyncio.run(with_engine(work))
+
+    assert answer == {"type": "websocket.close", "code": NOT_ALLOWED}
+    assert is_silent
+    assert followed == ({}, {})
 
 
 def test_a_topic_that_cannot_be_followed_right_now_has_the_client_reconnect(monkeypatch):
