@@ -112,7 +112,6 @@ def test_a_replay_of_a_replay_with_other_arguments_goes_under_the_key_of_that_re
     assert desk.ran[1:] == [f"put Oak {edited.id}"] * 2
 
 
-@pytest.mark.slow
 def test_a_replay_that_is_approved_with_other_arguments_goes_under_a_key_of_its_own(people, desk):
     old = desk.recorded("put")["put"]
     set_policy(people["admin"], PolicyRule("", "put", "ask"))
