@@ -6,7 +6,7 @@ import pytest
 
 from conversations.conversation import fork as forks
 from conversations.core import principals
-from conversations.core.errors import Conflict, Invalid, NotFound
+from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.events import log
 from conversations.events.log.rebuild import rebuild
 from conversations.import_export import import_file, player, staged_import
@@ -159,6 +159,19 @@ def test_import_without_its_end_is_discarded():
     door.discard()
 
     assert nothing_is_left()
+
+
+def test_an_import_whose_permission_has_ended_is_not_published():
+    def require_still():
+        raise NotAllowed("the token was revoked")
+
+    door = StagedImport(PRINCIPAL, require_still)
+    message = b'{"payload": {"type": "message", "conversation_id": "x", "content": "hello"}}'
+    door.receive([b'{"conversation": "x"}', message, b'{"end": 1}'])
+
+    with pytest.raises(NotAllowed):
+        door.finish()
+    assert not Conversation.objects.visible().exists()
 
 
 @pytest.mark.parametrize(
