@@ -311,7 +311,9 @@ def test_one_lease_is_one_holders_until_it_lets_go():
     assert first.hold()
     first.release()
     assert other.hold()
+    assert not first.renew()
     assert not first.take()
+    assert other.renew()
 
 
 def test_who_may_publish_as_robot_is_found_by_its_principal():
