@@ -32,6 +32,19 @@ def test_a_record_that_went_back_and_grew_since_begins_a_new_epoch(tmp_path):
     assert not HighWater(tmp_path).check()
 
 
+def test_what_is_remembered_does_not_shrink_within_an_epoch(tmp_path, monkeypatch):
+    """As PostgreSQL's newest row does when an import is discarded."""
+    say("c", "one", "two", "three")
+    water = HighWater(tmp_path)
+    water.check()
+    before = (tmp_path / "high-water").read_text()
+    monkeypatch.setattr(epoch, "_newest_committed", lambda: 1)
+
+    water.write()
+
+    assert (tmp_path / "high-water").read_text() == before
+
+
 def test_an_epoch_that_was_over_is_not_gone_on_with(tmp_path):
     say("c", "one")
     first = epoch.current()
