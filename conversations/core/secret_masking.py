@@ -67,7 +67,7 @@ _HINTS = (
 )
 _FORMS = _SECRETS[:-1]  # without what only a name before it says
 _OPAQUE = frozenset({"image_url", "video_url", "file_data", "encrypted_content", "logprobs"})  # data, not words
-_JSON_TEXTS = frozenset({"arguments"})
+_JSON_TEXTS = frozenset({"arguments", "args_raw"})
 _NOUNS = (
     "(?:api|access|account|shared|private)_?key|secret|password|passwd|passphrase|pwd|token|credential|authorization"
 )

@@ -6,11 +6,13 @@ import json
 
 import pytest
 
+from agents_app.agui import remote_claims
 from agents_app.agui.event_reader import event_of
 from agents_app.agui.http_stream import RemoteFailed
 from agents_app.agui.remote_model import RemoteModel, _RemoteRun
 from conversations.core.outbound_address import NONE
 from conversations.core.remote_agent_setting import RemoteAgent
+from conversations.models import Event
 
 BEGUN = {"type": "RUN_STARTED", "threadId": "t", "runId": "r"}
 DONE = {"type": "RUN_FINISHED", "threadId": "t", "runId": "r"}
@@ -106,3 +108,16 @@ def test_of_several_runs_the_one_that_was_asked_for_is_the_answer(events, answer
 def test_a_run_that_was_stopped_there_has_failed(id_):
     with pytest.raises(RemoteFailed, match="was stopped on its server"):
         answer_of(*of_run(id_, "hel", **CANCELLED))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_an_agent_reports_is_stored_without_the_secrets_in_it():
+    call = {"event": "tool_step", "name": "send", "tool_call_id": "c1", "args_raw": '{"api_key": "PLANTED01abcdef"}'}
+    state = {"event": remote_claims.STATE, "agent": "Far", "snapshot": {"note": "sk-PLANTED02aaaabbbb", "city": "Ulm"}}
+
+    remote_claims.store("c", [call, state])
+
+    bodies = list(Event.objects.order_by("seq").values_list("body", flat=True))
+    assert len(bodies) == 2
+    assert "PLANTED" not in "".join(bodies)
+    assert remote_claims.latest_state("c", "Far")["city"] == "Ulm"
