@@ -100,6 +100,16 @@ def test_what_became_of_a_message_leaves_who_writes_elsewhere(place: Page, body:
     assert place.evaluate("document.activeElement.id") == "words"
 
 
+def test_a_message_on_its_way_is_not_sent_again(place: Page) -> None:
+    place.evaluate(COMPOSER)
+    place.locator("[name=content]").fill("Close the road")
+
+    for _ in range(2):
+        place.locator("[name=content]").press("Control+Enter")
+
+    assert place.evaluate("waiting.length") == 1
+
+
 PANEL = """async () => {
   document.body.innerHTML = `<div><conversation-panel id="panel" data-address="/panel/"><div data-sections></div>
     <p data-facts-failed hidden><span></span><button></button></p><div data-picked></div></conversation-panel></div>`;
