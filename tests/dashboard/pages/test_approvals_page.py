@@ -350,3 +350,15 @@ def test_hostile_words_stay_words(people):
     teamwork.ask(people["operator"], **{**ASKED, "name": odd, "qualified_name": odd, "mcp_server": odd, "why": odd})
 
     assert "<img" not in get(people["approver"], "/approvals/ask-flood/")
+
+
+def test_enter_in_a_field_decides_nothing(people):
+    """A browser presses the first button of a form then, unless that one is disabled."""
+    approval = teamwork.ask(people["operator"], **ASKED)
+
+    page = client_of(people["approver"]).get(f"/approvals/{approval.id}/").content.decode()
+
+    forms = [form for form in re.findall(r"<form.*?</form>", page, re.DOTALL) if 'value="approve"' in form]
+    assert len(forms) == 2  # of the request, and of those that are selected
+    for form in forms:
+        assert " disabled" in re.findall(r"<button[^>]*>", form)[0]
