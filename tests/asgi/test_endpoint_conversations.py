@@ -87,6 +87,8 @@ def test_events_are_paged_forwards_and_backwards(caller, long):
     assert seqs(caller, before=6, limit=10) == (list(range(1, 6)), None)
     assert seqs(caller, after=0, limit=10) == (list(range(1, 11)), "10")
     assert seqs(caller, after=10, limit=15) == (list(range(11, 26)), None)
+    assert seqs(caller, after=14, limit=10) == (list(range(15, 25)), "24")
+    assert seqs(caller, before=12, limit=10) == (list(range(2, 12)), "2")
     assert seqs(caller, after=25) == ([], None)
     assert seqs(caller, before=1) == ([], None)
 
