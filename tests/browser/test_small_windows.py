@@ -8,8 +8,8 @@ from tests.support.live import Server
 
 # How far each item of the top bar reaches into the next one, px.
 OVERLAPS = """() => {
-  const boxes = [...document.querySelectorAll(".nav > *, .topbar > .tools > .jump")].filter((item) => item.checkVisibility())
-    .map((item) => item.getBoundingClientRect());
+  const items = [...document.querySelectorAll(".nav > *, .topbar > .tools > .jump")];
+  const boxes = items.filter((item) => item.checkVisibility()).map((item) => item.getBoundingClientRect());
   return boxes.slice(1).map((box, n) => Math.max(0, Math.round(boxes[n].right - box.left)));
 }"""
 HEIGHT = "(found) => document.querySelector(found).clientHeight"
