@@ -8,6 +8,7 @@ from django.conf import settings
 from pydantic_core import to_json
 
 from conversations.core import secret_masking
+from conversations.core.ids import text_digest
 from conversations.events.payload import check_depth
 from conversations.runs.claims import Body
 
@@ -114,3 +115,11 @@ def truncate(value: Any) -> Any:
         if len(text) > SHOWN // 4:
             return f"{text[: SHOWN // 4]}…"
     return value
+
+
+def recorded_digests(sent: str) -> tuple[str, ...]:
+    """Return the digests that a call with these arguments can have in the record: of all of them, masked, and if they
+    are large, of the part that an event contains."""
+    masked = mask_json_text(sent)
+    part = truncate(masked)
+    return (text_digest(masked),) if part == masked else (text_digest(masked), text_digest(part))

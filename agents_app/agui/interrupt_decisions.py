@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agents_app.agui.run_history import ACTION, Answered
-from agents_app.approval_gate import run_approvals
-from agents_app.approval_gate.gate import Decision
-from agents_app.worker.run_hooks import recorded_digests
+from agents_app.approval_gate import stored_decisions
+from agents_app.call_decisions import Decision
+from agents_app.recorded_values import recorded_digests
 from conversations.models import Run, ToolCall
 
 REFUSED = Decision("reject", "")
@@ -27,7 +27,7 @@ def decisions_about(answered: Sequence[Answered], run: str) -> dict[str, Decisio
     calls = ToolCall.objects.filter(run__in=attempts.values("id"), name=ACTION, call_id__in=digests)
     rows = calls.order_by("called_seq").values_list("call_id", "run", "id", "arguments_digest")
     return {
-        call_id: run_approvals.decisions(made_by).get(id_, REFUSED)
+        call_id: stored_decisions.decisions(made_by).get(id_, REFUSED)
         for call_id, made_by, id_, digest in rows
         if call_id and made_by and digest in digests[call_id]
     }

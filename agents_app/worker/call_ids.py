@@ -64,7 +64,7 @@ class CallIdMap:
         return waiting.popleft() if waiting else None
 
     def begin(self, runner: RunnerId, call_id: str, name: str, digests: Collection[str]) -> str:
-        """Return our id of a call of a tool that starts now; `digests`: see `run_hooks.recorded_digests`."""
+        """Return our id of a call of a tool that starts now; `digests`: see `recorded_values.recorded_digests`."""
         key = runner.parent_call, call_id
         our_id = self._find_open(key, name, digests) or self._entered(key, name, digests) or self.new(call_id)
         self._running[runner, call_id] = our_id

@@ -9,14 +9,14 @@ from agents.tool_context import ToolContext
 
 from agents_app.call_decisions import Decision, Refusal
 from agents_app.model_providers.unique_call_ids import original
-from agents_app.recorded_values import mask_json_text, truncate_fields
+from agents_app.recorded_values import mask_json_text, recorded_digests, truncate_fields
 from agents_app.run_scope import RunnerId, current_parent_call, current_runner
 from agents_app.teams.served_team import ServedTeam
 from agents_app.tools import identity
 from agents_app.worker import run_approvals
 from agents_app.worker.call_ids import EarlierCall
 from agents_app.worker.event_writer import RunEventWriter
-from agents_app.worker.run_hooks import RecordingHooks, arguments, recorded_digests, requested_arguments
+from agents_app.worker.run_hooks import RecordingHooks, arguments, requested_arguments
 from conversations.core.errors import Fenced
 from conversations.core.ids import text_digest
 from conversations.core.ttl_cache import Do

@@ -12,11 +12,11 @@ from agents_app.approval_gate import gate
 from agents_app.call_decisions import Decision
 from agents_app.model_providers.unique_call_ids import original
 from agents_app.open_responses.request_tools import is_client_tool
-from agents_app.recorded_values import mask_json_text
+from agents_app.recorded_values import mask_json_text, recorded_digests
 from agents_app.teams.served_team import ServedTeam
 from agents_app.tools import identity
 from agents_app.worker.call_ids import APPROVAL_STATUSES, CallIdMap
-from agents_app.worker.run_hooks import arguments, recorded_digests
+from agents_app.worker.run_hooks import arguments
 from agents_app.worker.saved_state import Incompatible, tool_of
 from conversations.core.ids import new_id, text_digest
 from conversations.runs.approvals.request_terms import of_call

@@ -16,7 +16,7 @@ from agents_app.approval_gate.gate import guard_tools
 from agents_app.call_decisions import Decision
 from agents_app.model_providers.fit_calls import fit
 from agents_app.model_providers.unique_call_ids import original
-from agents_app.recorded_values import mask_json_text, reason_of, to_json_value, truncate
+from agents_app.recorded_values import mask_json_text, reason_of, recorded_digests, to_json_value
 from agents_app.run_scope import RunnerId, RunScopeHooks, current_parent_call, current_runner
 from agents_app.teams import agent_registry
 from agents_app.teams.served_team import ServedTeam
@@ -260,14 +260,6 @@ def arguments(sent: str) -> Body:
     except (ValueError, TooLarge):
         read = None
     return {"args_raw": sent, **({"args": read} if isinstance(read, dict) else {})}
-
-
-def recorded_digests(sent: str) -> tuple[str, ...]:
-    """Return the digests that a call with these arguments can have in the record: of all of them, masked, and if they
-    are large, of the part that an event contains."""
-    masked = mask_json_text(sent)
-    part = truncate(masked)
-    return (text_digest(masked),) if part == masked else (text_digest(masked), text_digest(part))
 
 
 def usage_of(spent: Usage) -> Body | None:

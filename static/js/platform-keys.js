@@ -1,4 +1,4 @@
-/** Keys as the reader's system has them: on a Mac, Command in place of Ctrl. Imported by `app.js` and where keys are handled or named. */
+/** Keys as the reader's system has them: on a Mac, Command in place of Ctrl. Imported by `palette.js`, which every page loads, and where keys are named. */
 
 export const IS_MAC = /^(mac|iphone|ipad)/i.test(navigator.userAgentData?.platform ?? navigator.platform);
 export const COPY_KEYS = IS_MAC ? "⌘C" : "Ctrl+C";

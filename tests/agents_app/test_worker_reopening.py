@@ -5,11 +5,11 @@ import asyncio
 import pytest
 from agents import Agent, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
+from agents_app.worker.nested_runs import agent_tool
 from pydantic import BaseModel
 
 from agents_app.teams.definition import Team
 from agents_app.worker import agent_run
-from agents_app.worker.nested_runs import agent_tool
 from conversations.core.principals import SYSTEM
 from conversations.models import Approval, ToolCall
 from conversations.runs import stop_and_rerun

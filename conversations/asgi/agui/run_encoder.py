@@ -390,8 +390,7 @@ def is_streamed(kind: str) -> bool:
 
 
 def is_shown(kind: str, fields: Fields) -> bool:
-    """Return whether an event is of the run itself, or a decision that the run waits for: what else a run inside a tool
-    does is no part of what this one says."""
+    """Return whether an event is of the run itself, not of one inside a tool, or a decision that it waits for."""
     return fields.parent_call is None or kind.startswith("approval.")
 
 
