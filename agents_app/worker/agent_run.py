@@ -289,6 +289,9 @@ class AgentRun(ClaimedRun):
             await self._services.do(self._requeue, "the worker stopped", self._signed_state(result))
 
     async def _cancel(self) -> None:
+        if self._requested_stop not in ENDING and self._result is None:  # it has begun nothing here
+            await self._services.do(claims.requeue, self.claim, "the worker stopped")
+            return
         await self._finish(await self._cancelled())
 
     async def _fail(self, error: BaseException) -> None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from agents_app.teams.definition import Team
 from agents_app.worker import agent_run
 from conversations.core.principals import SYSTEM
-from conversations.models import Approval, ToolCall
+from conversations.models import Approval, Run, ToolCall
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working
@@ -85,14 +85,20 @@ def test_an_error_while_it_is_read(decided, monkeypatch):
     assert_outer_call_is_in_doubt("run.failed")
 
 
-def test_a_person_who_stops_it_then(decided, monkeypatch):
+def hold_while_opened(patch):
+    """Have runs be opened for ever; return the list to which their ids are added."""
     opened = []
 
     async def held(run):
         opened.append(run.claim.run)
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(agent_run.AgentRun, "_time_earlier_attempts", held)
+    patch.setattr(agent_run.AgentRun, "_time_earlier_attempts", held)
+    return opened
+
+
+def test_a_person_who_stops_it_then(decided, monkeypatch):
+    opened = hold_while_opened(monkeypatch)
     with working(office([assistant_message("done")])):
         until(lambda: opened, what="the run to be opened")
         stop_and_rerun.cancel_run(SYSTEM, opened[0])
@@ -100,3 +106,16 @@ def test_a_person_who_stops_it_then(decided, monkeypatch):
 
     assert event_bodies("run.cancelled")[0]["reason"] == "asked to stop"
     assert_outer_call_is_in_doubt("run.cancelled")
+
+
+def test_a_worker_that_stops_then_leaves_it_to_another(decided):
+    with pytest.MonkeyPatch.context() as patch:
+        opened = hold_while_opened(patch)
+        with working(office(), stop_s=0.1):
+            until(lambda: opened, what="the run to be opened")
+    assert (Run.objects.get(id=opened[0]).status, statuses()["outer"]) == ("queued", "executing")
+
+    with working(office([assistant_message("done")])):
+        runs = ended_runs(2)
+
+    assert (runs[1].status, statuses()) == ("done", {"outer": "done", "inner": "done"})
