@@ -202,7 +202,8 @@ def require_second_approver(principal: Principal, approval: Approval, run: Run) 
     if run.kind != "replay":
         return
     request = body_of(approval.conversation_id, approval.asked_seq)
-    held = evaluate.for_tool(run.agent, text_of(request.get("qualified_name")) or "", Declared("ask", _effect(request)))
+    rows = evaluate.about(run.agent, text_of(request.get("qualified_name")) or "")
+    held = evaluate.effective(Declared("ask", _effect(request)), rows)
     requested_by = str(body_of(approval.conversation_id, run.input_seq).get("by"))
     if held.effect == "destructive" and four_eyes.is_same_person(str(principal), requested_by):
         raise NotAllowed(

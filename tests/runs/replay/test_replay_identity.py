@@ -8,12 +8,14 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 
 from agents_app.nested_runs import agent_tool
 from agents_app.teams.definition import Team
-from conversations.core import principals
-from conversations.core.errors import Conflict, Invalid
+from conversations.core import principals, ttl_cache
+from conversations.core.errors import Conflict, Invalid, NotAllowed
 from conversations.core.json_diff import diff
 from conversations.events import log, payload
 from conversations.models import Agent as Row
-from conversations.models import Run, ToolCall
+from conversations.models import Approval, Policy, Run, ToolCall
+from conversations.runs.approvals import decide
+from conversations.runs.policy import evaluate
 from conversations.runs.policy.edit_policy import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from conversations.runs.replay import eligibility, request_replay
@@ -205,6 +207,18 @@ def test_a_second_person_decides_on_what_destroys_where_a_person_is_asked(people
             needs[rule, effect] = today(old).needs_second
 
     assert needs == {("ask", "read"): False, ("allow", "destructive"): False, ("ask", "destructive"): True}
+
+
+def test_a_tool_that_another_process_just_made_destructive_needs_a_second_person(people, desk, monkeypatch):
+    monkeypatch.setattr(ttl_cache, "FRESH", 600)  # seconds
+    old = desk.recorded("look")["look"]
+    set_policy(people["admin"], PolicyRule("", "look", "ask"))
+    desk.again(people["admin"], old)
+    evaluate.rows()  # which this process keeps from now on
+    Policy.objects.filter(tool="look").update(effect="destructive")
+
+    with pytest.raises(NotAllowed, match="requested this destructive replay"):
+        decide.decide(people["admin"], Approval.objects.get().id, "approve")
 
 
 def test_the_difference_of_a_replay_is_the_real_one(people, desk):
