@@ -147,10 +147,10 @@ def _performing(by: Who, verb: str, key: str, reason: str) -> Iterator[tuple[Pri
 
 def _end(by: Who, how: str, conversation: str, reason: str) -> Conversation:
     with _performing(by, how, conversation, reason) as (principal, row):
-        left = Run.objects.of(row).values_list("id", flat=True)
+        left = list(Run.objects.of(row).values_list("id", flat=True))
         ended = [run for run in left if stop_and_rerun.end(principal, row, run, how, reason)]
         if not ended and not _external_agents(row).exists():
-            raise _late(row, "run.stopping", "nothing_to_stop")
+            raise _late(row, "run.stopping", "nothing_to_stop", of_runs=left)
     return _now(row)
 
 
@@ -195,11 +195,14 @@ def _external_agents(conversation: Conversation) -> QuerySet[Participant]:
     return reachable.exclude(name__in=[*served, "agent:"])
 
 
-def _late(conversation: Conversation, kind: str, code: str, seq: int = 0) -> TooLate:
-    """Return a TooLate that names who was first: by the event at `seq`, else the newest of this type written by a
-    person."""
+def _late(
+    conversation: Conversation, kind: str, code: str, seq: int = 0, *, of_runs: Collection[str] | None = None
+) -> TooLate:
+    """Return a TooLate that names who was first: by the event at `seq`, else the newest of this type (`of_runs`: only
+    of these runs) written by a person."""
     near = Event.objects.filter(conversation=conversation, seq__gt=conversation.head_seq - LOOK_BACK)
     events = Event.objects.filter(conversation=conversation, seq=seq) if seq else near.filter(kind=kind)
+    events = events if of_runs is None else events.filter(run__in=of_runs)
     event = events.filter(BY_PEOPLE).order_by("-seq").first()
     if event is None:
         return TooLate(NOTHING[code], code=code)

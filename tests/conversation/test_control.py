@@ -16,7 +16,7 @@ from conversations.events.log.rebuild import rebuild
 from conversations.models import Agent, Conversation, Event, Participant, Post, Run, Token
 from conversations.runs import claims
 from tests.events.test_projections import rows
-from tests.support import teamwork
+from tests.support import held_run, teamwork
 from tests.support.cast import audit_summary, last_entry
 from tests.support.claiming import served_agents
 from tests.support.unchecked import unchecked
@@ -103,6 +103,19 @@ def test_who_comes_second_learns_who_was_first_and_when(people, otto, verb):
     assert (error["by"], error["did"]) == ("user:otto", kind.rpartition(".")[2])
     assert datetime.fromisoformat(error["at"]).timestamp() == pytest.approx(at / 1e6)
     assert audit_summary(last_entry()) == ("user:ada", verb, "conversation:flood", "refused")
+
+
+@pytest.mark.parametrize("verb", ["stop", "abort"])
+def test_where_nothing_runs_nobody_is_named_who_stopped_an_earlier_run(people, otto, verb):
+    teamwork.say(otto)
+    claim = teamwork.claim()
+    perform(otto, verb)
+    held_run.finish(claim, {"event": "run.cancelled", "reason": "by user:otto"})
+
+    with pytest.raises(TooLate) as late:
+        control.perform(people["admin"], verb, "flood")
+
+    assert (late.value.message, late.value.first["by"]) == (control.NOTHING["nothing_to_stop"], "")
 
 
 @pytest.mark.parametrize("verb", VERBS)
