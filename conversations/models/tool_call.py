@@ -10,6 +10,7 @@ NEWEST_FIRST = ("-started_at", "-conversation", "-called_seq")  # the order of e
 PLACE = ["started_at", "conversation", "called_seq"]
 RUN = Coalesce("run", Value(""))  # empty for calls of external agents
 FAILED, STOPPED = ("failed", "timeout", "unknown"), ("rejected", "blocked")  # statuses
+NOT_BEGUN = Q(status__in=("waiting", "approved")) | Q(status="called", replay_of__isnull=False)  # a requested replay
 LOWEST, HIGHEST = 4, 24  # classes
 
 

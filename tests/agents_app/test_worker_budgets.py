@@ -20,8 +20,6 @@ from conversations.models import Approval, BudgetRaise, Conversation, Run, ToolC
 from conversations.runs.approvals import auto_approval_rules, decide, external_approvals, overdue_requests
 from conversations.runs.budgets import edit_budgets, evaluate
 from conversations.runs.claims import Claim
-from conversations.runs.policy.edit_policy import set_policy
-from conversations.runs.policy.evaluate import PolicyRule
 from tests.agents_app.test_worker_heard import clerks, memory, shown
 from tests.support.agents_running import ended_runs, event_bodies, event_kinds, send_message, working
 from tests.support.cast import cast
@@ -197,20 +195,6 @@ def test_calls_and_minutes_are_measured_too(people, measure, amount, words):
 
     assert words in why()
     assert ToolCall.objects.filter(origin="budget").get().status == "waiting"
-
-
-@pytest.mark.slow
-def test_call_that_was_rejected_spends_nothing(people):
-    budget(2, "calls")
-    set_policy(people["admin"], PolicyRule("", "work", "ask"))
-    with working(clerks(spender(calls=2), work)):
-        send_message("hello")
-        decide.decide(people["approver"], question().id, "reject")
-        decide.decide(people["approver"], question(2).id, "reject")
-        ended_runs(1)
-
-    assert Run.objects.get().status == "done"
-    assert not ToolCall.objects.filter(origin="budget").exists()
 
 
 def test_cost_is_measured_as_far_as_it_is_known(people, settings, tmp_path):

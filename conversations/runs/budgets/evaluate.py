@@ -8,16 +8,16 @@ one query per half second.
 | agent | what an agent has spent within 24 hours, in any conversation, in runs of ours |
 
 Tokens are input and output tokens; cost includes only models with a known price (`model_prices`); calls are tool
-calls, in a run or of an agent without those that were rejected or blocked; minutes are the time that models and tools
-took, without waiting. What programs elsewhere report counts for a conversation alone, as whoever may write to it may
-spend its budget. An amount that a person added counts where and when it was added.
+calls once they begin, in a conversation also those that were rejected or blocked; minutes are the time that models and
+tools took, without waiting. What programs elsewhere report counts for a conversation alone, as whoever may write to it
+may spend its budget. An amount that a person added counts where and when it was added.
 """
 
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from django.db.models import QuerySet, Sum
+from django.db.models import Q, QuerySet, Sum
 
 from conversations.core import micros, model_prices
 from conversations.core.database_clock import database_now
@@ -27,7 +27,7 @@ from conversations.events import payload
 from conversations.events.log.bounded_reads import FETCHED
 from conversations.models import BudgetLimit, BudgetRaise, Event, ModelUsage, Run, ToolCall, Turn
 from conversations.models.run import EXTERNAL
-from conversations.models.tool_call import STOPPED
+from conversations.models.tool_call import NOT_BEGUN, STOPPED
 from conversations.runs.claims import Claim
 
 SCOPES = {"run": "run", "conversation": "conversation", "agent": "agent in 24 hours"}
@@ -131,7 +131,7 @@ def _used(rule: BudgetRule, claimed: Claim, agent: str) -> Decimal:
         calls = calls.exclude(run__in=Run.objects.filter(agent=agent, kind=EXTERNAL).values("id"))
     calls = calls.exclude(origin=ORIGIN)
     if rule.measure == "calls":
-        return Decimal(calls.exclude(status__in=STOPPED).count())
+        return Decimal(calls.exclude(Q(status__in=STOPPED) | NOT_BEGUN).count())
     if rule.measure == "minutes":
         worked = turns.aggregate(ms=Sum("worked_ms"))["ms"] or 0
         if rule.scope == "run":
@@ -157,7 +157,9 @@ def _in_conversation(rule: BudgetRule, conversation: str) -> Decimal:
     rows = ModelUsage.objects.filter(conversation__key=conversation)
     rows = rows.filter(agent=rule.agent) if rule.agent else rows
     if rule.measure == "calls":
-        return Decimal(rows.aggregate(total=Sum("calls"))["total"] or 0)
+        calls = ToolCall.objects.filter(conversation__key=conversation, finished_seq=None).exclude(origin=ORIGIN)
+        calls = calls.filter(agent=rule.agent) if rule.agent else calls
+        return Decimal((rows.aggregate(total=Sum("calls"))["total"] or 0) - calls.filter(NOT_BEGUN).count())
     if rule.measure == "minutes":
         return _minutes(rows.aggregate(ms=Sum("worked_ms"))["ms"] or 0)
     names = ("model", "is_demo", "input_tokens", "cached_tokens", "output_tokens")
