@@ -50,7 +50,7 @@ def replays(request: HttpRequest, id: str) -> JsonResponse:
     eligibility = eligibility_of(call.row, call.called_body)
     if eligibility.why_not:
         raise Conflict(eligibility.why_not, code="not_replayable")
-    sent, text, is_edited = request_replay.read_arguments(call.as_ran, body.arguments, eligibility.schema)
+    sent, text, is_edited = request_replay.read_arguments(call.as_ran, body.arguments, eligibility)
     key = "" if is_edited else idempotency_key(call.row)
     request_: Json = {
         "tool": eligibility.tool,

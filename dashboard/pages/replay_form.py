@@ -128,7 +128,7 @@ def _requested(
 ) -> tuple[tuple[dict[str, Any], str, bool], SwitchboardError | None]:
     try:
         arguments = posted_arguments(recorded, eligibility, entered)
-        return request_replay.read_arguments(recorded.as_ran, arguments, eligibility.schema), None
+        return request_replay.read_arguments(recorded.as_ran, arguments, eligibility), None
     except Invalid as wrong:
         return ({}, "", False), wrong
 

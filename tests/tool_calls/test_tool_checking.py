@@ -5,6 +5,8 @@ import socket
 import time
 
 import pytest
+from agents.function_schema import function_schema
+from pydantic import BaseModel, ConfigDict
 
 from conversations.core.errors import Invalid
 from conversations.tool_calls.schemas import argument_check, argument_form, argument_report
@@ -118,6 +120,40 @@ def test_names_that_no_pattern_knows_are_told():
 
     assert two.message == "'a', 'b' do not match any of the regexes: '^x-', '^y-'"
     assert (list(typed.absolute_path), typed.message) == (["a"], "2 is not of type 'string'")
+
+
+class Place(BaseModel):
+    street: str = ""
+
+
+class Free(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+
+def file(place: Place, places: list[Place], either: Place | None, prices: dict[str, int], free: Free) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("value", "unknown"),
+    [
+        ({"plaice": {}}, ["plaice"]),
+        ({"place": {"street": "Elm"}, "places": [{"street": "Elm"}], "either": {}, "prices": {"a": 1}}, []),
+        ({"place": {"steet": "Elm"}}, ["place", "steet"]),
+        ({"places": [{}, {"steet": "Elm"}]}, ["places", 1, "steet"]),
+        ({"free": {"any": 1}}, []),
+    ],
+)
+def test_names_that_a_functions_schema_does_not_have_are_told(value, unknown):
+    schema = function_schema(file, strict_json_schema=False).params_json_schema | {"required": []}
+
+    assert problems(value, schema) == []
+    assert [list(error.absolute_path) for error in problems(value, schema, is_closed=True)] == [unknown] * bool(unknown)
+
+
+def test_names_of_an_object_that_is_described_in_several_places_are_not_told():
+    schema = {"properties": {"a": {}}, "anyOf": [{"properties": {"b": {}}}, {"properties": {"c": {}}}]}
+
+    assert problems({"a": 1, "b": 2}, schema, is_closed=True) == []
 
 
 def test_a_reference_opens_no_connection_and_no_file(tmp_path):

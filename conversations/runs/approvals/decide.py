@@ -194,7 +194,9 @@ def _output(output: str | None) -> str:
 def _edited(request: Body, arguments: dict[str, Any] | str | None) -> Body:
     if arguments is None:
         raise Invalid("must be the arguments to run with", field="arguments")
-    read, text = argument_check.read(arguments, str(request.get("schema") or ""))
+    read, text = argument_check.read(
+        arguments, str(request.get("schema") or ""), drops_unknown=request.get("origin") == argument_check.FUNCTION
+    )
     digest = text_digest(text)
     return {"args": read, "args_raw": text, "digest": digest}
 

@@ -59,7 +59,7 @@ def request_replay(
         eligibility = eligibility_of(old, body, rows=evaluate.stored())
         if eligibility.why_not:
             raise _refusal(eligibility)
-        sent, text, is_edited = read_arguments(body, arguments, eligibility.schema)
+        sent, text, is_edited = read_arguments(body, arguments, eligibility)
         if not eligibility.is_one_click(is_edited=is_edited):
             _require(by, eligibility, reason, tool)
         run, call_id = new_id(), f"replay-{new_id()}"
@@ -78,18 +78,23 @@ def request_replay(
 
 
 def read_arguments(
-    body: dict[str, Any], arguments: dict[str, Any] | str | None, schema: str
+    body: dict[str, Any], arguments: dict[str, Any] | str | None, eligibility: ReplayEligibility
 ) -> tuple[dict[str, Any], str, bool]:
     """Return the arguments as an object and as the text to send, and whether they differ from the recorded ones.
 
-    Raises `Invalid` if they do not match the current schema: the SDK silently drops unknown fields.
+    Raises `Invalid` if they do not match the current schema. Names that a function tool would drop are only allowed if
+    it dropped them in the recorded call, too.
     """
+    is_same = arguments is None or not _is_edited(body, _object_of(arguments))
+    is_function = eligibility.text("origin") == argument_check.FUNCTION
     sent, text = argument_check.read(
-        recorded_arguments.arguments_of(body) or "{}" if arguments is None else arguments, schema
+        recorded_arguments.arguments_of(body) or "{}" if arguments is None else arguments,
+        eligibility.schema,
+        drops_unknown=is_function and not (is_same and body.get("schema") == eligibility.schema),
     )
     if secret_masking.mask_json_text(text) != text:
         raise Invalid("must not contain a key or password, because arguments are kept in the record", field="arguments")
-    return sent, text, _is_edited(body, sent)
+    return sent, text, not is_same
 
 
 def _refusal(eligibility: ReplayEligibility) -> Conflict | NotAllowed:

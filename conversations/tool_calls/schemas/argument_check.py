@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
 MAX_TEXT = 256 * 1024  # characters
+FUNCTION = "function"  # the origin of tools whose arguments the SDK reads: it drops those that it does not know
 
 
 class InvalidArguments(Invalid):
@@ -28,10 +29,13 @@ class InvalidArguments(Invalid):
         super().__init__(message, field="arguments")
 
 
-def read(arguments: dict[str, Any] | str, schema_hash: str) -> tuple[dict[str, Any], str]:
+def read(
+    arguments: dict[str, Any] | str, schema_hash: str, *, drops_unknown: bool = False
+) -> tuple[dict[str, Any], str]:
     """Return arguments as an object and as the JSON text that will run.
 
-    Raises Invalid that says where and what was expected.
+    `drops_unknown`: the tool ignores names that its schema does not have. Raises Invalid that says where and what was
+    expected.
     """
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
     if len(text) > MAX_TEXT:
@@ -44,16 +48,17 @@ def read(arguments: dict[str, Any] | str, schema_hash: str) -> tuple[dict[str, A
     stored = ToolSchema.objects.filter(hash=schema_hash).values_list("body", flat=True).first()
     if stored is None:
         raise Invalid("the tool's schema is unknown, so its arguments cannot be edited", field="arguments")
-    check(value, json.loads(stored).get("params_json_schema") or {})
+    check(value, json.loads(stored).get("params_json_schema") or {}, drops_unknown=drops_unknown)
     return value, text
 
 
-def check(value: dict[str, Any], schema: dict[str, Any]) -> None:
-    """Validate an object against a JSON schema. Raises InvalidArguments with the first problem in its message."""
+def check(value: dict[str, Any], schema: dict[str, Any], *, drops_unknown: bool = False) -> None:
+    """Validate an object against a JSON schema; with `drops_unknown`, names that it does not have are problems, too.
+    Raises InvalidArguments with the first problem in its message."""
     from conversations.tool_calls.schemas import validation  # late: few commands check arguments
 
     try:
-        problems = sorted(validation.problems(value, schema), key=_place)
+        problems = sorted(validation.problems(value, schema, is_closed=drops_unknown), key=_place)
     except validation.UncheckableSchema as error:
         raise Invalid(f"the tool's schema cannot be used: {error}", field="arguments") from None
     if problems:

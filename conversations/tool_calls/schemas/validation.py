@@ -30,6 +30,9 @@ LINEAR = jsonschema_rs.RegexOptions(size_limit=1 << 16, dfa_size_limit=1 << 18) 
 NOTHING: Registry[Any] = Registry()  # of a schema that refers to an address nothing is fetched
 
 _until: ContextVar[float] = ContextVar("checked_until", default=float("inf"))
+_is_closed: ContextVar[bool] = ContextVar("checked_closed", default=False)
+_ON_OTHER_NAMES = {"additionalProperties", "patternProperties", "unevaluatedProperties"}
+_SPREAD = {"allOf", "if", "not", "dependentSchemas", "$dynamicRef"}  # describe an object in several places
 Check = Callable[..., Any]  # a keyword of jsonschema's: validator, the keyword's value, the instance, the schema
 
 
@@ -37,10 +40,18 @@ class UncheckableSchema(Exception):
     """A schema that cannot be used: it is invalid, or validation takes too long."""
 
 
-def problems(value: Mapping[str, Any], schema: Mapping[str, Any], *, most: int = MAX_PROBLEMS) -> list[ValidationError]:
-    """Return the first `most` problems of a value. Raises UncheckableSchema."""
+def problems(
+    value: Mapping[str, Any], schema: Mapping[str, Any], *, most: int = MAX_PROBLEMS, is_closed: bool = False
+) -> list[ValidationError]:
+    """Return the first `most` problems of a value. Raises UncheckableSchema.
+
+    With `is_closed`, a name that a schema neither has nor leaves open is a problem, too, unless the schema may describe
+    an object in several places.
+    """
     token = _until.set(time.thread_time() + PATIENCE)
+    closed = _is_closed.set(is_closed)
     try:
+        _is_closed.set(is_closed and not _is_spread(schema))
         return list(islice(_Validator(_ours(schema), registry=NOTHING).iter_errors(value), most))
     except UncheckableSchema:
         raise
@@ -48,6 +59,7 @@ def problems(value: Mapping[str, Any], schema: Mapping[str, Any], *, most: int =
         raise UncheckableSchema(f"{type(error).__name__}: {error}"[:200]) from None
     finally:
         _until.reset(token)
+        _is_closed.reset(closed)
 
 
 @lru_cache(256)
@@ -67,6 +79,14 @@ def _ours(schema: Any) -> Any:
         fields = {name: _ours(value) for name, value in schema.items()}
         return {name: value for name, value in fields.items() if name != "$schema" or not isinstance(value, str)}
     return [_ours(part) for part in schema] if isinstance(schema, list) else schema
+
+
+def _is_spread(schema: Any) -> bool:
+    """Return whether a schema may describe one object in several places; pydantic's, for functions, do not."""
+    if isinstance(schema, Mapping):
+        is_here = schema.keys() & _SPREAD or ("properties" in schema and schema.keys() & {"anyOf", "oneOf", "$ref"})
+        return bool(is_here) or any(map(_is_spread, schema.values()))
+    return isinstance(schema, list) and any(map(_is_spread, schema))
 
 
 def _timed(check: Check) -> Check:
@@ -90,6 +110,13 @@ def _unique(validator: Any, is_asked: bool, items: Any, schema: Any) -> Iterator
     )
     if len(set(texts)) < len(texts):
         yield ValidationError("items must be unique")
+
+
+def _properties(validator: Any, properties: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    yield from _STANDARD["properties"](validator, properties, instance, schema) or ()
+    if _is_closed.get() and validator.is_type(instance, "object") and not schema.keys() & _ON_OTHER_NAMES:
+        for name in instance.keys() - properties.keys():
+            yield ValidationError("is unknown to the tool", path=[name])
 
 
 def _pattern_properties(validator: Any, patterns: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
@@ -127,6 +154,7 @@ def _keywords() -> dict[str, Check]:
     checks: dict[str, Check] = {
         **_STANDARD,
         "pattern": _pattern,
+        "properties": _properties,
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties,
         "uniqueItems": _unique,

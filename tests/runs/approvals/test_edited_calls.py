@@ -6,6 +6,7 @@ import pytest
 from agents import function_tool
 from agents.testing import assistant_message, function_call
 
+from conversations.core.errors import Invalid
 from conversations.events import log
 from conversations.models import Approval, AuditEntry, Run, ToolCall
 from conversations.runs.approvals import decide
@@ -154,3 +155,18 @@ def test_what_nobody_changed_ran_as_it_was_asked(people, decision):
     (item,) = client_of(people["viewer"]).get("/api/v1/approvals").json()["items"]
 
     assert (item["arguments"], item["ran_with"], item["changed_by"]) == (ASKED, ASKED, None)
+
+
+def test_an_edit_with_a_name_that_the_tool_would_drop_is_refused(people):
+    @function_tool(needs_approval=True, strict_mode=False)
+    def file(street: str, copies: int = 1) -> str:
+        """File it."""
+        return f"filed {copies}"
+
+    with working(team([function_call("file", {"street": "Mill"}, call_id="c1")], tools=[file])):
+        send_message()
+        ended_runs()
+    with pytest.raises(Invalid, match="argument copis: is unknown to the tool"):
+        decide.decide(people["approver"], Approval.objects.get().id, "edit", arguments={"street": "Mill", "copis": 5})
+
+    assert Approval.objects.get().status == "pending"

@@ -1,6 +1,7 @@
 """A call made again: by its effect, by whom, with what; once, linked, told, and fed back to nobody."""
 
 import json
+from contextlib import nullcontext
 
 import pytest
 from agents.testing import assistant_message, function_call
@@ -19,6 +20,7 @@ from conversations.runs.approvals import decide
 from conversations.runs.policy.edit_policy import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from conversations.runs.replay import request_replay
+from conversations.runs.replay.eligibility import ReplayEligibility
 from tests.events.test_projections import rows
 from tests.support.agents_running import ended_runs, event_bodies, event_kinds, send_message, team, working
 from tests.support.cast import audit_summary, last_entry
@@ -308,6 +310,27 @@ def test_arguments_that_do_not_fit_are_refused_and_nothing_is_begun(people, desk
 def test_arguments_are_others_when_they_are_other_json(given, is_edited):
     ToolSchema.objects.create(hash="5c" * 32, name="f", body='{"params_json_schema": {}}')
 
-    _, _, arguments = request_replay.read_arguments({"args": {"a": 1, "b": "x"}}, given, "5c" * 32)
+    tool = ReplayEligibility("Clerk", facts={"schema": "5c" * 32})
+    _, _, arguments = request_replay.read_arguments({"args": {"a": 1, "b": "x"}}, given, tool)
 
     assert arguments is is_edited
+
+
+@pytest.mark.parametrize(
+    ("given", "origin", "recorded_schema", "is_refused"),
+    [
+        ({"a": 1, "c": 2}, "function", "5c" * 32, True),
+        ({"a": 1, "c": 2}, "mcp", "5c" * 32, False),
+        ({"a": 1, "b": "x"}, "function", "5c" * 32, False),  # as recorded: it drops what it dropped then
+        (None, "function", "5c" * 32, False),
+        (None, "function", "6d" * 32, True),
+    ],
+)
+def test_names_that_a_function_would_drop_are_refused(given, origin, recorded_schema, is_refused):
+    body = json.dumps({"params_json_schema": {"type": "object", "properties": {"a": {"type": "integer"}}}})
+    ToolSchema.objects.create(hash="5c" * 32, name="f", body=body)
+    recorded = {"args": {"a": 1, "b": "x"}, "schema": recorded_schema}
+    tool = ReplayEligibility("Clerk", facts={"schema": "5c" * 32, "origin": origin})
+
+    with pytest.raises(Invalid, match=r"argument [bc]: is unknown to the tool") if is_refused else nullcontext():
+        request_replay.read_arguments(recorded, given, tool)
