@@ -135,16 +135,24 @@ def open_requests(by: Principal, conversation: str, *, call_id: str | None = Non
 
 def withdraw_abandoned() -> list[str]:
     """Withdraw the requests whose clients no longer wait; return their ids."""
-    now = database_now()
-    left = _external().filter(run__in=Run.objects.filter(Q(lease_until__lt=now) | Q(lease_until=None)).values("id"))
+    left = _external().filter(run__in=Run.objects.filter(_without_lease()).values("id"))
     why = "nobody waits for this decision anymore"
-    return [approval.id for approval in act_on_each(left[:100], lambda approval: _withdraw(approval.id, why))]
+
+    def withdraw_one(approval: Approval) -> bool:
+        return _withdraw(approval.id, why, only_abandoned=True)
+
+    return [approval.id for approval in act_on_each(left[:100], withdraw_one)]
 
 
 def require_external_lease(run: Run) -> None:
     """Raise `Conflict` for a request of an external agent whose client no longer waits."""
     if run.kind == EXTERNAL and (run.lease_until or 0) < database_now():
         raise Conflict(f"the agent {run.agent} is no longer waiting for this decision", code="run_over")
+
+
+def _without_lease() -> Q:
+    """Return the condition that the client of a run no longer waits."""
+    return Q(lease_until__lt=database_now()) | Q(lease_until=None)
 
 
 def _external() -> QuerySet[Approval]:
@@ -241,12 +249,16 @@ def _create_request(
     return Approval.objects.get(id=approval)
 
 
-def _withdraw(approval: str, reason: str) -> bool:
+def _withdraw(approval: str, reason: str, *, only_abandoned: bool = False) -> bool:
     with write_transaction():
         row = Approval.objects.filter(id=approval).first()
         if row is None:
             return False
         conversation = Conversation.objects.locked(row.conversation_id)
+        # `renew` does not lock the conversation: the update makes it wait, or finds the lease renewed.
+        run_left = Run.objects.filter(_without_lease(), id=row.run) if only_abandoned else None
+        if run_left is not None and not run_left.update(lease_until=None):
+            return False
         if not Approval.objects.filter(id=approval, status="pending").update(status="cancelled"):
             return False
         run = Run.objects.get(id=row.run)

@@ -16,6 +16,7 @@ from conversations.events import log, payload
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, AuditEntry, AutoApprovalRule, Conversation, Run, ToolCall
 from conversations.runs import claims, stop_and_rerun
+from conversations.runs.act_on_each import act_on_each
 from conversations.runs.approvals import (
     auto_approval,
     auto_approval_edit,
@@ -169,6 +170,21 @@ def test_who_waits_keeps_its_question_open(people):
     external_approvals.renew(approval)
 
     assert external_approvals.withdraw_abandoned() == []
+
+
+def test_who_comes_back_while_its_question_is_being_withdrawn_keeps_it(people, monkeypatch):
+    approval = ask()
+    Run.objects.filter(id=approval.run).update(lease_until=database_now() - 1)
+
+    def act_after_renewal(rows, act):
+        waiting = list(rows)
+        external_approvals.renew(approval)
+        return act_on_each(waiting, act)
+
+    monkeypatch.setattr(external_approvals, "act_on_each", act_after_renewal)
+
+    assert external_approvals.withdraw_abandoned() == []
+    assert states() == ("pending", "waiting", "waiting")
 
 
 def test_only_what_the_asker_takes_is_decided(people):
