@@ -26,15 +26,16 @@ from conversations.runs.approvals.auto_approval_rules import ToolIdentity
 from conversations.runs.approvals.decide import DecisionInput, apply_decision, request_body
 from conversations.runs.budgets import budget_requests
 from conversations.runs.policy import evaluate
+from conversations.runs.policy.evaluate import Effect
 
 MAX_USES = 1_000_000
 MAX_DURATION = 366 * 24 * 3600 * 10  # seconds from now that a rule may hold, unless for ever
 
 
 class AutoApprovalScope(NamedTuple):
-    """The calls that a rule matches. From a request, `tool`, `lookup_key`, `identity` and `agent` are the call's, and
-    so are exact arguments; with `any_agent` the rule applies to every agent of the team. By hand, `schema` may be the
-    tool's hash. `until` is µs UTC."""
+    """The calls that a rule matches. From a request, `tool`, `lookup_key`, `identity`, `effect` and `agent` are the
+    call's, and so are exact arguments; with `any_agent` the rule applies to every agent of the team. By hand, `schema`
+    may be the tool's hash, and the tool's code declares the `effect`. `until` is µs UTC."""
 
     is_exact: bool = True
     arguments: dict[str, Any] | None = None
@@ -44,6 +45,7 @@ class AutoApprovalScope(NamedTuple):
     lookup_key: str = ""
     schema: str = ""
     identity: ToolIdentity = ToolIdentity()
+    effect: Effect = "unsafe"
     uses: int | None = None
     until: int | None = None
 
@@ -134,8 +136,9 @@ def _from_call(call: auto_approval_rules.MatchedCall, scope: AutoApprovalScope) 
     if not auto_approval_rules.contains(call.arguments, arguments):
         raise Invalid("must be among the arguments of the call", field="arguments")
     return scope._replace(
-        tool=call.tool, lookup_key=call.lookup_key, identity=call.identity, agent=call.agent, arguments=arguments
-    )
+        tool=call.tool, lookup_key=call.lookup_key, identity=call.identity, effect=evaluate.as_effect(call.effect),
+        agent=call.agent, arguments=arguments,
+    )  # fmt: skip
 
 
 def _named(scope: AutoApprovalScope) -> AutoApprovalScope:
@@ -144,11 +147,13 @@ def _named(scope: AutoApprovalScope) -> AutoApprovalScope:
         raise Invalid("must be a JSON object", field="arguments")
     name, any_agent = scope.lookup_key or scope.tool, scope.any_agent or not scope.agent
     offered: dict[ToolIdentity, tuple[str, str, str]] = {}  # to the schema, the tool's name and its lookup key
+    effects: list[Effect] = []
     for agent, team, tools in Agent.objects.order_by("name", "team").values_list("name", "team", "tools"):
         for tool in json.loads(tools) if any_agent or agent == scope.agent else ():
             key = str(tool.get("lookup_key") or f"bare:{tool['name']}")
             identity = auto_approval_rules.identity_of(tool, "" if any_agent else tool.get("team") or team)
             if name in (key, tool["name"]):
+                effects.append(evaluate.as_effect(tool.get("effect")))
                 offered.setdefault(identity._replace(schema=""), (identity.schema, tool["name"], key))
     if not offered:
         whose = "" if any_agent else f" named {scope.agent[:80]}"
@@ -157,7 +162,8 @@ def _named(scope: AutoApprovalScope) -> AutoApprovalScope:
         raise Invalid("several tools have this name: create the rule from a request for approval", field="tool")
     ((identity, (schema, tool_name, key)),) = offered.items()
     identity = identity._replace(schema=scope.schema or schema)
-    return scope._replace(tool=tool_name, lookup_key=key, any_agent=any_agent, identity=identity)
+    effect = evaluate.weakest(effects)
+    return scope._replace(tool=tool_name, lookup_key=key, any_agent=any_agent, identity=identity, effect=effect)
 
 
 def _check(scope: AutoApprovalScope, reason: str) -> None:
@@ -178,7 +184,7 @@ def _check(scope: AutoApprovalScope, reason: str) -> None:
         raise Invalid(
             f"the policy requires a person to decide on every call of {scope.tool}, so no rule can apply", field="tool"
         )
-    effect = evaluate.effective(evaluate.Declared("ask", "read"), about).effect
+    effect = evaluate.effective(evaluate.Declared("ask", scope.effect), about).effect
     if effect == "destructive" and (scope.any_agent or not scope.is_exact):
         raise Invalid("a rule for destructive calls requires a single agent and exact arguments", field="match")
 

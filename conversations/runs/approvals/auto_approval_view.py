@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Exists, OuterRef
 from django.urls import reverse
@@ -20,11 +20,18 @@ from conversations.runs.approvals import auto_approval_rules, request_terms
 from conversations.runs.approvals.auto_approval import makers_right
 from conversations.runs.approvals.auto_approval_rules import ToolIdentity
 from conversations.runs.policy import evaluate
+from conversations.runs.policy.evaluate import Effect
 
 STATES = ("live", "ended")
 LATELY = 5  # approvals of a rule that are shown
 
 Json = dict[str, Any]
+
+
+class _OfferedTool(NamedTuple):
+    agent: str
+    identity: ToolIdentity
+    effect: Effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +143,7 @@ def item(rule: ShownAutoApproval) -> Json:
     }  # fmt: skip
 
 
-def _idle(row: AutoApprovalRule, now: int, offered: dict[str, set[ToolIdentity]]) -> str:
+def _idle(row: AutoApprovalRule, now: int, offered: dict[str, list[_OfferedTool]]) -> str:
     """Return why a rule approves nothing now."""
     if row.revoked_at is not None:
         return f"Revoked by {hidden_characters.spelled_out(row.revoked_by)}"
@@ -147,26 +154,29 @@ def _idle(row: AutoApprovalRule, now: int, offered: dict[str, set[ToolIdentity]]
     if not makers_right(row):
         return f"{hidden_characters.spelled_out(row.made_by)} may no longer decide"
     about = evaluate.matching(evaluate.rows(), row.agent, row.tool)
-    held = evaluate.effective(evaluate.Declared("ask", "read"), about)
+    tools, own = offered.get(row.lookup_key, []), auto_approval_rules.tool_of(row)
+    effects = [tool.effect for tool in tools if row.agent in ("", tool.agent) and own.matches(tool.identity)]
+    held = evaluate.effective(evaluate.Declared("ask", evaluate.weakest(effects)), about)
     if held.rule == "deny":
         return "Policy denies these calls"
     if request_terms.of_call(about).no_always:
         return "The policy requires a person to decide on every call"
     if held.effect == "destructive" and not (row.agent and row.is_exact):
-        return "Policy treats these calls as destructive: a rule requires a single agent and exact arguments"
-    tools, own = offered.get(row.lookup_key, set()), auto_approval_rules.tool_of(row)._replace(team="")
-    if tools and not any(own.matches(tool) for tool in tools):
+        by = "Policy treats these calls as" if held.effect_by is not None else "The team's code declares these calls"
+        return f"{by} destructive: a rule requires a single agent and exact arguments"
+    if tools and not any(own._replace(team="").matches(tool.identity) for tool in tools):
         return "The tool has changed"
     return ""
 
 
-def _offered() -> dict[str, set[ToolIdentity]]:
+def _offered() -> dict[str, list[_OfferedTool]]:
     """Return the tools that are offered now, by lookup key."""
-    offered: dict[str, set[ToolIdentity]] = {}
-    for tools in Agent.objects.values_list("tools", flat=True):
+    offered: dict[str, list[_OfferedTool]] = {}
+    for agent, team, tools in Agent.objects.values_list("name", "team", "tools"):
         for tool in json.loads(tools):
             key = str(tool.get("lookup_key") or f"bare:{tool.get('name')}")
-            offered.setdefault(key, set()).add(auto_approval_rules.identity_of(tool, ""))
+            identity = auto_approval_rules.identity_of(tool, tool.get("team") or team)
+            offered.setdefault(key, []).append(_OfferedTool(agent, identity, evaluate.as_effect(tool.get("effect"))))
     return offered
 
 

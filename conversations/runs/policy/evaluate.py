@@ -90,6 +90,11 @@ def as_effect(value: object) -> Effect:
     return next((effect for effect in EFFECTS if effect == value), "unsafe")
 
 
+def weakest(effects: Iterable[Effect]) -> Effect:
+    """Return the weakest of some effects, `read` if there are none."""
+    return min(effects, key=_strength, default="read")
+
+
 def targets(agent: str, tool: str) -> Iterator[Target]:
     """Return the targets by which rows can match a call, the most specific first, for use in memory and in SQL."""
     yield from dict.fromkeys(((agent, tool), ("", tool), (agent, ""), ("", "")))
