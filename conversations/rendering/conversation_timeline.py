@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from conversations.events import payload, registry
 from conversations.events.log.records import Stored
 from conversations.events.log.timeline_reads import CallTimes, RunTimes, TimelineEvents
-from conversations.events.projections import SpokenMessages
+from conversations.events.projections import SpokenMessages, mark_output, repeats_output
 from conversations.events.response_ids import words_of
 from conversations.models.run import EXTERNAL
 from conversations.rendering import timeline_external
@@ -23,6 +23,7 @@ from conversations.rendering.timeline_scale import TimelineScale, scale_of
 
 ENDS = registry.run_ends()
 AGENT_INPUT = registry.names_with("agent_input")
+OF_TURN = ("model.call", "output")
 DEPTHS = 5  # that are indented; what is deeper stands at the last
 QUEUE_US = 1_000_000  # a shorter time in the queue has no row
 BAD = ("failed", "unknown")
@@ -68,22 +69,33 @@ def layout(read: TimelineEvents, *, failures: bool = False, upto: int = 0) -> Ti
     rows: list[list[TimelineRow]] = []
     messages = SpokenMessages()
     steps, turns = [], []  # of runs of external programs
+    output, repeatable, repeated = 0, "", set[int]()
     for event in read.events:
         body = payload.fields_of(event.body)
         if event.kind in AGENT_INPUT:
-            if not messages.is_echo(event.seq, event.kind, (parsed := parse_event(event)).payload):
-                rows.append([_message(parsed)])
+            parsed = parse_event(event)
+            if messages.is_echo(event.seq, event.kind, parsed.payload):
+                continue
+            rows.append([_message(parsed)])
+            if event.kind == "message" and repeats_output(
+                parsed.payload, repeatable if output == event.seq - 1 else ""
+            ):
+                repeated.add(output)
         elif event.run:
             by_run.setdefault(event.run, []).append((event, body))
         elif timeline_external.is_step(event, body):
             steps.append((event, body))
-        elif event.kind == "model.call":
+        elif event.kind in OF_TURN:
             turns.append((event, body))
+            if event.kind == "output":
+                read_output = parse_event(event).payload
+                output, repeatable = event.seq, mark_output(read_output.speaker, read_output.words)
     runs = {run.id: run for run in read.runs}
     for run, events in by_run.items():
         rows.append(_RunReader(runs.get(run), calls.of_run(run)).rows(events))
-    external, rest = timeline_external.rows(steps, turns, calls.take_rest(by_run))
+    external, rest, outputs = timeline_external.rows(steps, turns, calls.take_rest(by_run))
     rows += external + [[call_row(call, 0)] for call in rest]
+    rows += [[_message(parse_event(event))] for event in outputs if event.seq not in repeated]
     rows.sort(key=lambda block: (block[0].seq, block[0].start))
     flat = [row for block in rows for row in (_with_failures(block) if failures else block)]
     everything = [row for block in rows for row in block]

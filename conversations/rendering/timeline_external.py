@@ -42,21 +42,29 @@ def is_step(event: Stored, body: Body) -> bool:
 
 def rows(
     steps: Iterable[tuple[Stored, Body]], turns: Iterable[tuple[Stored, Body]], calls: Iterable[CallTimes]
-) -> tuple[list[list[TimelineRow]], list[CallTimes]]:
-    """Return a block of rows for each run, and the calls that are in none. `turns` are model calls."""
+) -> tuple[list[list[TimelineRow]], list[CallTimes], list[Stored]]:
+    """Return a block of rows for each run and for each model call that is in none, and what else is in none: calls, and
+    outputs. `turns` are model calls and outputs."""
     by_run: dict[tuple[str, str], list[tuple[Stored, Body]]] = {}
     for event, body in steps:
         by_run.setdefault((event.principal, line(body.get("run_id"))), []).append((event, body))
     runs = [_run(events) for events in by_run.values() if any(event.kind != HANDOFF for event, _ in events)]
     by_agent = _by_agent(runs)
+    alone: list[list[TimelineRow]] = []
+    outputs: list[Stored] = []
     for event, body in turns:
-        if (run := _innermost(by_agent, _agent(body), event.at)) is not None:
+        run = _innermost(by_agent, _agent(body), event.at)
+        if event.kind == "output":
+            outputs += [event] if run is None else []
+        elif run is not None:
             run.turns.append(ModelTime(max(run.start, event.at - _duration(body)), event.at, event.seq))
+        else:
+            alone.append([_model_call(event, body)])
     left: list[CallTimes] = []
     for call in calls:
         run = _innermost(by_agent, call.agent, call.began_at) if call.run is None else None
         (left if run is None else run.calls).append(call)
-    return [[*_block(run)] for run in runs], left
+    return [*([*_block(run)] for run in runs), *alone], left, outputs
 
 
 def _run(events: Sequence[tuple[Stored, Body]]) -> _Run:
@@ -101,6 +109,12 @@ def _block(run: _Run) -> Iterator[TimelineRow]:
     yield TimelineRow("run", 0, name, run.words, *place, run.state)
     yield TimelineRow("agent", 1, name, "", *place, turns=tuple(run.turns))
     yield from (call_row(call, 2) for call in sorted(run.calls, key=lambda call: (call.began_at, call.called_seq)))
+
+
+def _model_call(event: Stored, body: Body) -> TimelineRow:
+    turn = ModelTime(event.at - _duration(body), event.at, event.seq)
+    name = f"agent:{_agent(body) or 'unknown'}"
+    return TimelineRow("agent", 0, name, "", turn.start, turn.end, event.seq, event.seq, turns=(turn,))
 
 
 def _agent(body: Body) -> str:

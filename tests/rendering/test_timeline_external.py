@@ -14,7 +14,7 @@ from conversations.core.micros import to_micros
 from conversations.events import log, payload
 from conversations.events.log import timeline_reads
 from conversations.models import Conversation
-from conversations.rendering import conversation_timeline
+from conversations.rendering import chrome_trace, conversation_timeline
 from conversations.rendering.timeline_rows import TimelineRow
 from conversations.telemetry import intake, otlp_protobuf
 from tests.support.cast import client_of
@@ -129,6 +129,30 @@ def test_a_record_with_a_time_is_drawn_along_time() -> None:
     tell(SAID | {"content": "Your move.", "created_at": at.isoformat()}, by=principals.import_principal("file"))
 
     assert rows()[0].start == to_micros(at)
+
+
+def test_model_calls_and_outputs_in_no_run_have_rows() -> None:
+    asked = {"event": "model.call", "agent": "Coder", "model": "m", "duration_ms": 2000}
+    answer: dict[str, object] = {"event": "output", "agent": "Coder", "text": "Done."}
+    echo = {"type": "message", "sender": "agent:Coder", "recipient": "user:maria", "content": "Done."}
+    more, begun = {**answer, "text": "And more."}, {"event": "run.started", "agent": "Coder", "run_id": "r"}
+    tell(asked, answer, echo, more)
+    tell({**begun, "id": "begun"}, {**answer, "id": "within"})
+
+    events = timeline_reads.read(Conversation.objects.get().pk, "c", 6)
+    read = conversation_timeline.layout(events)
+
+    drawn = [(row.kind, row.depth, row.name, row.words, row.seq) for row in read.rows]
+    assert drawn == [
+        ("agent", 0, "agent:Coder", "", 1),
+        ("message", 0, "agent:Coder", "Done.", 3),
+        ("message", 0, "agent:Coder", "And more.", 4),
+        ("run", 0, "agent:Coder", "external run", 5),
+        ("agent", 1, "agent:Coder", "", 5),
+    ]
+    assert read.totals.models == 2_000_000
+    assert read.totals.whole >= 2_000_000
+    assert [part.name for part in chrome_trace._slices(events, read)].count("model turn") == 1
 
 
 def test_a_call_of_another_agent_stays_by_itself() -> None:

@@ -179,7 +179,7 @@ def _run_then(run: RunTimes, ended: int | None, head: int, statuses: Mapping[str
 def _events(conversation: int, key: str, least: int, head: int) -> tuple[int, list[Stored]]:
     source = (
         "FROM conversations_event WHERE conversation_id=%s AND seq>=%s AND seq<=%s AND NOT kind='token'"
-        f" AND (kind IN ({marks(len(_KINDS))}) OR kind LIKE %s)"
+        f" AND (kind IN ({marks(len(_KINDS))}) OR kind LIKE %s OR (kind='output' AND run IS NULL))"
     )
     values = [conversation, least, head, *_KINDS, "%.stage"]
     with connection.cursor() as cursor:
