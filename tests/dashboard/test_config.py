@@ -5,6 +5,7 @@ import errno
 import os
 import re
 import socket
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -329,3 +330,19 @@ def test_a_wrong_value_is_named_with_what_is_expected(monkeypatch, name, value, 
         load()
 
     assert str(ended.value) == f"Invalid settings:\n  SWITCHBOARD_{name}: {expected}"
+
+
+def test_reading_a_setting_searches_no_model():
+    calls = []
+
+    def note(frame, event, _argument):
+        calls.append(f"{frame.f_code.co_qualname} {event}")
+
+    settings.CONFIG  # noqa: B018  # Django has it from now on
+    sys.setprofile(note)
+    try:
+        settings.CONFIG  # noqa: B018
+    finally:
+        sys.setprofile(None)
+
+    assert not [call for call in calls if call.startswith("BaseModel.")]
