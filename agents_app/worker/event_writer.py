@@ -53,10 +53,8 @@ class RunEventWriter:
         events = [self.event(payload) for payload in payloads]
         self._open_tokens.clear()
         while True:
-            done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             try:
-                self._writer.submit(events, done, in_same_transaction=in_same_transaction)
-                await done
+                await self._writer.store(events, in_same_transaction=in_same_transaction)
                 return
             except Busy:
                 await asyncio.sleep(BUSY_FOR)

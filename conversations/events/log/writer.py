@@ -71,12 +71,18 @@ class Writer:
         for thread in self._all:
             thread.start()
 
-    async def store(self, events: Sequence[NewEvent]) -> list[Stored]:
+    async def store(
+        self, events: Sequence[NewEvent], *, in_same_transaction: Callable[[], None] | None = None
+    ) -> list[Stored]:
         """Store events together (in a writer's thread: `Committer.commit` → `append`); return after the commit. Raises
-        Busy, Unavailable, or the reason why they are invalid."""
+        Busy, Unavailable, or the reason why they are invalid.
+
+        `in_same_transaction` changes further rows, after the events. It may run again; an exception from it is raised
+        here, and nothing is stored.
+        """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[list[Stored]] = loop.create_future()
-        self._queue(Job(events, done, _size_of(events)), loop)
+        self._queue(Job(events, done, _size_of(events), in_same_transaction), loop)
         try:
             return await done
         except asyncio.CancelledError:
