@@ -47,7 +47,6 @@ def test_a_range_of_one_minute_finds_its_entries():
     assert first.seq in listed_seqs(listed.read_filters(AuditFilters, f"from={minute}&to={minute}"))
 
 
-@pytest.mark.slow
 def test_a_time_range_is_found_in_a_long_log_by_a_few_looks(monkeypatch):
     monkeypatch.setattr(AuditSpan, "BITS", 3)
     record(400)

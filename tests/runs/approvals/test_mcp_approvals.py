@@ -158,7 +158,6 @@ def test_what_needs_no_server_is_not_lost_without_it(desk, people, answer, was_u
     assert (desk.did, ToolCall.objects.get().status) == ([], "done" if "output" in answer else "rejected")
 
 
-@pytest.mark.slow
 def test_a_tool_that_its_server_does_not_offer_any_more_parks_the_run(desk, people):
     decide.decide(people["approver"], waiting_approval(desk).id, "approve")
 
