@@ -16,7 +16,7 @@ from conversations.events.log.timeline_reads import CallTimes, RunTimes, Timelin
 from conversations.events.projections import SpokenMessages, mark_output, repeats_output
 from conversations.events.response_ids import words_of
 from conversations.models.run import EXTERNAL
-from conversations.rendering import timeline_external
+from conversations.rendering import timeline_external, timeline_scale
 from conversations.rendering.event_rows import ParsedEvent, author, line, parse_event
 from conversations.rendering.timeline_rows import STATES, ModelTime, TimelineRow, call_row
 from conversations.rendering.timeline_scale import TimelineScale, scale_of
@@ -31,13 +31,13 @@ KINDS = {"replay": "replay", EXTERNAL: "approval request"}  # of a run; one of o
 
 
 class TimelineTotals(NamedTuple):
-    """The total duration and its parts, in µs; `waiting`: how many of the waits go on."""
+    """The total duration and its parts, in µs; what overlaps in a part counts once. `is_waiting`: a wait goes on."""
 
     whole: int
     models: int
     tools: int
     waits: int
-    waiting: int = 0
+    is_waiting: bool = False
 
 
 class TimelineLayout(NamedTuple):
@@ -138,11 +138,11 @@ def _busy(rows: Iterable[TimelineRow], last: int) -> Iterable[tuple[int, int]]:
 
 
 def _totals(rows: Sequence[TimelineRow], first: int, last: int) -> TimelineTotals:
-    models = sum(turn.end - turn.start for row in rows for turn in row.turns)
-    tools = sum((row.end or row.start) - row.start for row in rows if row.kind == "call" and row.depth < DEPTHS)
-    waits = sum((row.end if row.end is not None else last) - row.start for row in rows if row.kind == "wait")
-    waiting = sum(row.kind == "wait" and row.end is None for row in rows)
-    return TimelineTotals(last - first, models, tools, waits, waiting)
+    models = timeline_scale.covered((turn.start, turn.end) for row in rows for turn in row.turns)
+    tools = timeline_scale.covered((row.start, row.end or row.start) for row in rows if row.kind == "call")
+    waits = [row for row in rows if row.kind == "wait"]
+    waited = timeline_scale.covered((row.start, last if row.end is None else row.end) for row in waits)
+    return TimelineTotals(last - first, models, tools, waited, any(row.end is None for row in waits))
 
 
 class _Calls:

@@ -113,14 +113,24 @@ def scale_of(busy: Iterable[tuple[int, int]], first: int, last: int) -> Timeline
     return TimelineScale(_placed(_parts(merged, longest), work + sum(min(gap, longest) for gap in gaps)))
 
 
+def covered(spans: Iterable[tuple[int, int]]) -> int:
+    """Return how long at least one of these spans lasted (µs)."""
+    return sum(end - start for start, end in _joined(spans, []))
+
+
 def _merged(busy: Iterable[tuple[int, int]], first: int, last: int) -> list[tuple[int, int]]:
-    merged = [(first, first)]
-    for start, end in sorted(busy):
-        if start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
-        else:
-            merged.append((start, end))
+    merged = _joined(busy, [(first, first)])
     return merged if merged[-1][1] >= last else [*merged, (last, last)]
+
+
+def _joined(spans: Iterable[tuple[int, int]], joined: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Add spans in order to others before them, those that overlap or touch as one."""
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((start, end))
+    return joined
 
 
 def _longest(gaps: Sequence[int], work: int) -> int:

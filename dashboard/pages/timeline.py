@@ -23,7 +23,7 @@ REDRAWN_US = 10_000_000  # by which a wait that goes on grows
 class TimelinePage(NamedTuple):
     """A window of the rows, with figures about all of them. `scale`: for each stretch its start and end (ms since the
     first moment), the positions of both, and whether it is folded. While something waits, `whole` and `waits` go on: as
-    if all of it had lasted since `began`, and each of `waiting` waits since `waits_since` (ISO 8601)."""
+    if all of it had lasted since `began`, and all waits since `waits_since` (ISO 8601)."""
 
     rows: list[DrawnRow]
     start: int
@@ -39,7 +39,7 @@ class TimelinePage(NamedTuple):
     models: str
     tools: str
     waits: str
-    waiting: int
+    is_waiting: bool
     waits_since: str
     folds: int
     marks: Marks
@@ -81,8 +81,8 @@ def timeline_of(
         models=timestamps.duration(totals.models / 1000),
         tools=timestamps.duration(totals.tools / 1000),
         waits=duration(totals.waits / 1000),
-        waiting=totals.waiting if upto else 0,
-        waits_since=micros.to_datetime(layout.last - totals.waits // (totals.waiting or 1)).isoformat(),
+        is_waiting=totals.is_waiting and bool(upto),
+        waits_since=micros.to_datetime(layout.last - totals.waits).isoformat(),
         folds=len(layout.scale.folded),
         marks=marks,
         is_timed=layout.is_timed,

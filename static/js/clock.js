@@ -2,8 +2,8 @@
  * The times of every page, rendered in the browser's time zone and updated by one timer. `<time datetime data-age>` shows
  * the age, "6 min", or with `data-age="ago"` as a sentence needs it, "6 min ago"; `<time datetime data-clock>` the time of
  * day: `data-clock="time"` without the date, which a line above shows, `data-clock="minute"` without seconds. A click on
- * any swaps the two forms everywhere. The title is the time in UTC. `<time datetime data-elapsed="2">` shows a duration that
- * goes on: twice that since then.
+ * any swaps the two forms everywhere. The title is the time in UTC. `<time datetime data-elapsed>` shows the time since
+ * then as a duration that goes on.
  */
 import { setLabel } from "./label-text.js";
 import { localStore } from "./safe-storage.js";
@@ -76,8 +76,8 @@ const isSwapped = () => localStore.get(STORAGE_KEY) === "swapped";
 function draw(element, now) {
   const then = new Date(element.dateTime);
   if (Number.isNaN(then.getTime())) return;
-  const { age: form, clock: precision, elapsed: times } = element.dataset;
-  if (times) return void setLabel(element, elapsed(times * (now - then)));
+  const { age: form, clock: precision, elapsed: isElapsed } = element.dataset;
+  if (isElapsed !== undefined) return void setLabel(element, elapsed(now - then));
   const isAge = (form !== undefined) !== isSwapped();
   const text = isAge ? ageAs(form, then, now) : precision === "time" ? clock.format(then) : timeOfDay(then, now, precision === "minute" ? minute : clock);
   setLabel(element, text);

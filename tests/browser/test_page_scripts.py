@@ -18,8 +18,7 @@ TIMES = """async () => {
 }"""
 ELAPSED = """async (agoS) => {
   const since = new Date(Date.now() - 1000 * agoS).toISOString();
-  document.body.innerHTML = `<time datetime="${since}" data-elapsed="1"></time>
-    <time datetime="${since}" data-elapsed="2"></time>`;
+  document.body.innerHTML = `<time datetime="${since}" data-elapsed></time>`;
   await import("/static/js/clock.js");
 }"""
 DRAFTS = """async () => {
@@ -161,16 +160,14 @@ def test_a_duration_that_goes_on_is_kept_up_to_date(timed_line: Line) -> None:
     page = timed_line.page
     page.clock.install()
     page.evaluate(ELAPSED, 24)
-    single, double = page.locator("time").all()
-    expect(single).to_have_text("20 s")
-    expect(double).to_have_text("40 s")
+    elapsed = page.locator("time")
+    expect(elapsed).to_have_text("20 s")
 
     page.clock.run_for(240_000)
-    expect(single).to_have_text("4 min 20 s")
-    expect(double).to_have_text("8 min 40 s")
+    expect(elapsed).to_have_text("4 min 20 s")
 
     page.clock.run_for(3_600_000)
-    expect(single).to_have_text("1.1 h")
+    expect(elapsed).to_have_text("1.1 h")
 
 
 MESSAGES = """async (message) => {

@@ -204,8 +204,29 @@ def test_a_wait_that_goes_on_is_drawn_until_now_and_folded():
     assert timeline.rows[timeline.row_of(11)].kind == "wait"
     assert WIDTH / 10 < wait.bars[0].width < WIDTH / 2
     assert wait.bars[0].x + wait.bars[0].width == WIDTH
-    assert (timeline.totals.waits, timeline.totals.waiting) == (3600 * SECOND, 1)
+    assert (timeline.totals.waits, timeline.totals.is_waiting) == (3600 * SECOND, True)
     assert timeline.scale.folded[-1].x_end == WIDTH
+
+
+def test_no_part_of_the_time_is_longer_than_the_whole():
+    asked = [(4, "approval.requested", {"name": "pay"}), (4, "run.waiting", {"reason": "approval"})]
+    calls = [
+        call("outer", "plan", "A", (20, 23), 1, 2000, run=None),
+        call("in", "look", "A", (21, 22), 2, 500, run=None),
+    ]
+    waiting = [event for n, run in enumerate("rs") for event in events(
+        (10 * n + 1, 0, "run.queued", {"agent": "A"}),
+        (10 * n + 2, 0, "run.started", {"agent": "A"}),
+        (10 * n + 3, 3, "model.turn", {"agent": "A", "turn": 1, "duration_ms": 2000}),
+        *((10 * n + 4 + m, *step) for m, step in enumerate(asked)),
+        run=run,
+    )]  # fmt: skip
+    runs = [RunTimes(run, "agent", "A", "waiting") for run in "rs"]
+
+    totals = conversation_timeline.layout(TimelineEvents(1, 30, at(4), waiting, calls, runs), upto=at(64)).totals
+
+    assert (totals.models, totals.tools, totals.waits) == (2 * SECOND, 2 * SECOND, 60 * SECOND)
+    assert totals.whole == 64 * SECOND
 
 
 @pytest.mark.parametrize("cut", range(1, len(TOLD)))
@@ -323,7 +344,7 @@ def test_an_imported_conversation_is_drawn_at_the_times_at_which_it_happened():
 def test_the_time_of_a_wait_goes_on_by_itself_until_it_is_decided_but_not_in_the_past(team):
     teamwork.team()
     approval = teamwork.ask(team["operator"])
-    going_on = r'waiting <time datetime="[^"]+" data-elapsed="1">\d+ s</time>'
+    going_on = r'waiting <time datetime="[^"]+" data-elapsed>\d+ s</time>'
 
     then = page(team["viewer"], f"&at={approval.conversation.head_seq}")
     assert re.search(going_on, page(team["viewer"]))
