@@ -64,38 +64,14 @@ class TimelineLayout(NamedTuple):
 def layout(read: TimelineEvents, *, failures: bool = False, upto: int = 0) -> TimelineLayout:
     """Compute the rows; with `failures` only rows that failed, and those around them. `upto`: the moment until which
     ongoing waits are drawn (µs UTC), by default that of the last event."""
-    calls = _Calls(read.calls)
-    by_run: dict[str, list[tuple[Stored, Mapping[str, Any]]]] = {}
-    rows: list[list[TimelineRow]] = []
-    messages = SpokenMessages()
-    steps, turns = [], []  # of runs of external programs
-    output, repeatable, repeated = 0, "", set[int]()
-    for event in read.events:
-        body = payload.fields_of(event.body)
-        if event.kind in AGENT_INPUT:
-            parsed = parse_event(event)
-            if messages.is_echo(event.seq, event.kind, parsed.payload):
-                continue
-            rows.append([_message(parsed)])
-            if event.kind == "message" and repeats_output(
-                parsed.payload, repeatable if output == event.seq - 1 else ""
-            ):
-                repeated.add(output)
-        elif event.run:
-            by_run.setdefault(event.run, []).append((event, body))
-        elif timeline_external.is_step(event, body):
-            steps.append((event, body))
-        elif event.kind in OF_TURN:
-            turns.append((event, body))
-            if event.kind == "output":
-                read_output = parse_event(event).payload
-                output, repeatable = event.seq, mark_output(read_output.speaker, read_output.words)
+    calls, events = _Calls(read.calls), _SortedEvents(read.events)
+    rows = [[_message(message)] for message in events.messages]
     runs = {run.id: run for run in read.runs}
-    for run, events in by_run.items():
-        rows.append(_RunReader(runs.get(run), calls.of_run(run)).rows(events))
-    external, rest, outputs = timeline_external.rows(steps, turns, calls.take_rest(by_run))
+    for run, of_run in events.by_run.items():
+        rows.append(_RunReader(runs.get(run), calls.of_run(run)).rows(of_run))
+    external, rest, outputs = timeline_external.rows(events.steps, events.turns, calls.take_rest(events.by_run))
     rows += external + [[call_row(call, 0)] for call in rest]
-    rows += [[_message(parse_event(event))] for event in outputs if event.seq not in repeated]
+    rows += [[_message(parse_event(event))] for event in outputs if event.seq not in events.repeated]
     rows.sort(key=lambda block: (block[0].seq, block[0].start))
     flat = [row for block in rows for row in (_with_failures(block) if failures else block)]
     everything = [row for block in rows for row in block]
@@ -143,6 +119,43 @@ def _totals(rows: Sequence[TimelineRow], first: int, last: int) -> TimelineTotal
     waits = [row for row in rows if row.kind == "wait"]
     waited = timeline_scale.covered((row.start, last if row.end is None else row.end) for row in waits)
     return TimelineTotals(last - first, models, tools, waited, any(row.end is None for row in waits))
+
+
+class _SortedEvents:
+    """Events by what they are drawn as: messages, events of our runs, steps and turns of runs of external programs."""
+
+    def __init__(self, events: Iterable[Stored]) -> None:
+        self.messages: list[ParsedEvent] = []
+        self.by_run: dict[str, list[tuple[Stored, Mapping[str, Any]]]] = {}
+        self.steps: list[tuple[Stored, Mapping[str, Any]]] = []
+        self.turns: list[tuple[Stored, Mapping[str, Any]]] = []
+        self.repeated: set[int] = set()  # outputs that were sent as messages right after
+        self._spoken = SpokenMessages()
+        self._output, self._output_mark = 0, ""  # the last one, of no run
+        for event in events:
+            self._add(event, payload.fields_of(event.body))
+
+    def _add(self, event: Stored, body: Mapping[str, Any]) -> None:
+        if event.kind in AGENT_INPUT:
+            self._add_message(parse_event(event))
+        elif event.run:
+            self.by_run.setdefault(event.run, []).append((event, body))
+        elif timeline_external.is_step(event, body):
+            self.steps.append((event, body))
+        elif event.kind in OF_TURN:
+            self.turns.append((event, body))
+            if event.kind == "output":
+                output = parse_event(event).payload
+                self._output, self._output_mark = event.seq, mark_output(output.speaker, output.words)
+
+    def _add_message(self, read: ParsedEvent) -> None:
+        event = read.event
+        if self._spoken.is_echo(event.seq, event.kind, read.payload):
+            return
+        self.messages.append(read)
+        mark = self._output_mark if self._output == event.seq - 1 else ""
+        if event.kind == "message" and repeats_output(read.payload, mark):
+            self.repeated.add(self._output)
 
 
 class _Calls:

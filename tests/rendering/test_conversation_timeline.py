@@ -209,7 +209,7 @@ def test_a_wait_that_goes_on_is_drawn_until_now_and_folded():
 
 
 def test_no_part_of_the_time_is_longer_than_the_whole():
-    asked = [(4, "approval.requested", {"name": "pay"}), (4, "run.waiting", {"reason": "approval"})]
+    request_steps = [(4, "approval.requested", {"name": "pay"}), (4, "run.waiting", {"reason": "approval"})]
     calls = [
         call("outer", "plan", "A", (20, 23), 1, 2000, run=None),
         call("in", "look", "A", (21, 22), 2, 500, run=None),
@@ -218,7 +218,7 @@ def test_no_part_of_the_time_is_longer_than_the_whole():
         (10 * n + 1, 0, "run.queued", {"agent": "A"}),
         (10 * n + 2, 0, "run.started", {"agent": "A"}),
         (10 * n + 3, 3, "model.turn", {"agent": "A", "turn": 1, "duration_ms": 2000}),
-        *((10 * n + 4 + m, *step) for m, step in enumerate(asked)),
+        *((10 * n + 4 + m, *step) for m, step in enumerate(request_steps)),
         run=run,
     )]  # fmt: skip
     runs = [RunTimes(run, "agent", "A", "waiting") for run in "rs"]

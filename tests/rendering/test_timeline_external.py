@@ -132,11 +132,11 @@ def test_a_record_with_a_time_is_drawn_along_time() -> None:
 
 
 def test_model_calls_and_outputs_in_no_run_have_rows() -> None:
-    asked = {"event": "model.call", "agent": "Coder", "model": "m", "duration_ms": 2000}
+    turn = {"event": "model.call", "agent": "Coder", "model": "m", "duration_ms": 2000}
     answer: dict[str, object] = {"event": "output", "agent": "Coder", "text": "Done."}
     echo = {"type": "message", "sender": "agent:Coder", "recipient": "user:maria", "content": "Done."}
     more, begun = {**answer, "text": "And more."}, {"event": "run.started", "agent": "Coder", "run_id": "r"}
-    tell(asked, answer, echo, more)
+    tell(turn, answer, echo, more)
     tell({**begun, "id": "begun"}, {**answer, "id": "within"})
 
     events = timeline_reads.read(Conversation.objects.get().pk, "c", 6)

@@ -29,6 +29,7 @@ from typing import Any
 
 from tests.support import preloading
 
+BORN_S = 240.0  # seconds until a process is forked: the first one waits for the imports
 LIBRARIES = (
     *("asyncio", "channels.consumer", "concurrent.futures.thread", "django.core.handlers.asgi", "django.forms"),
     *("django.core.management.base", "django.core.serializers.json", "django.db.backends.sqlite3.base"),
@@ -137,7 +138,7 @@ class Nursery:
             self._last_job += 1
             self._forks[self._last_job] = forked
             self._channel.sendall(json.dumps({**job, "id": self._last_job}).encode() + b"\n")
-        assert forked.born.wait(60), "the nursery does not answer"
+        assert forked.born.wait(BORN_S), "the nursery does not answer"
         return forked
 
     def close(self) -> None:
