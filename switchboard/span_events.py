@@ -330,8 +330,9 @@ def _usage(usage: Any) -> Event | None:
         return None
     names = ("input_tokens", "output_tokens", "total_tokens")
     counts = {name: value for name in names if isinstance(value := field(usage, name), int)}
-    cached = field(field(usage, "input_tokens_details") or {}, "cached_tokens")
-    return counts | ({"cached_tokens": cached} if cached else {}) or None
+    details = field(usage, "input_tokens_details") or {}
+    of_cache = {name: number for name in ("cached_tokens", "cache_write_tokens") if (number := field(details, name))}
+    return counts | of_cache or None
 
 
 def _error(error: Any, has_content: bool) -> str:

@@ -287,8 +287,9 @@ def _outputs(turn: ModelAnswer, spoken: list[StreamedMessage], *, is_last: bool)
 
 def _tokens(spent: Usage) -> Body:
     tokens: Body = {"input_tokens": spent.input_tokens, "output_tokens": spent.output_tokens}
-    if cached := getattr(spent.input_tokens_details, "cached_tokens", 0):
-        tokens["cached_tokens"] = cached
+    for name in ("cached_tokens", "cache_write_tokens"):
+        if number := getattr(spent.input_tokens_details, name, 0):
+            tokens[name] = number
     return tokens | {"total_tokens": spent.total_tokens, "requests": spent.requests}
 
 

@@ -138,7 +138,9 @@ class ClaudeCodeSession:
         """Note an answer's usage; return the model call of the agent's answer before it, and its own once a line has a
         `stop_reason`, which many versions never write."""
         ended = list[SessionEvent]()
-        usage = usage_of(message.get("usage"), inputs=INPUTS, cached=INPUTS[2], output="output_tokens")
+        usage = usage_of(
+            message.get("usage"), inputs=INPUTS, cached=INPUTS[2], output="output_tokens", written=INPUTS[1]
+        )
         name, agent = text_of(message.get("id")), speaker.agent
         if agent in self._answers and self._answers[agent].message != name:
             ended = self._ended_answer(agent)

@@ -83,7 +83,11 @@ class PiSession:
 
     def _spent(self, id_: str, message: Payload, at: str | None) -> list[SessionEvent]:
         usage = usage_of(
-            message.get("usage"), inputs=("input", "cacheRead", "cacheWrite"), cached="cacheRead", output="output"
+            message.get("usage"),
+            inputs=("input", "cacheRead", "cacheWrite"),
+            cached="cacheRead",
+            output="output",
+            written="cacheWrite",
         )
         failed = message.get("stopReason") == "error"
         error = (text_of(message.get("errorMessage")) or "failed") if failed else None

@@ -83,7 +83,11 @@ def number_of(usage: object, *names: str) -> int:
     return sum(value for value in values if type(value) is int and 0 <= value < 1 << 53)
 
 
-def usage_of(usage: object, *, inputs: tuple[str, ...], cached: str, output: str) -> dict[str, int]:
-    """Return an answer's usage in our terms; empty if it reports none."""
+def usage_of(usage: object, *, inputs: tuple[str, ...], cached: str, output: str, written: str = "") -> dict[str, int]:
+    """Return an answer's usage in our terms; empty if it reports none. Each argument names fields of it; `cached` and
+    `written` are the input that was read from a cache, and written to one."""
     spent = {"input_tokens": number_of(usage, *inputs), "output_tokens": number_of(usage, output)}
-    return spent | {"cached_tokens": number_of(usage, cached)} if any(spent.values()) else {}
+    if not any(spent.values()):
+        return {}
+    of_cache = {"cache_write_tokens": number} if (number := number_of(usage, written)) else {}
+    return spent | {"cached_tokens": number_of(usage, cached)} | of_cache

@@ -17,13 +17,13 @@ from conversations.models import ModelUsage
 from conversations.models.turn import IS_UNKNOWN
 
 TURNS = 5_000  # of an agent, the newest of a day
-_COLUMNS = "model,is_demo,input_tokens,cached_tokens,output_tokens,unknown_turns"
+_COLUMNS = "model,is_demo,input_tokens,cached_tokens,cache_write_tokens,output_tokens,unknown_turns"
 _OF_MANY = f"""SELECT conversation_id,{_COLUMNS} FROM conversations_modelusage
 WHERE conversation_id{{}} AND turns>0"""
-_OF_AGENT = f"""SELECT model,is_demo,SUM(input_tokens),SUM(cached_tokens),SUM(output_tokens),
+_OF_AGENT = f"""SELECT model,is_demo,SUM(input_tokens),SUM(cached_tokens),SUM(cache_write_tokens),SUM(output_tokens),
 SUM(CASE WHEN {IS_UNKNOWN} THEN 1 ELSE 0 END),COUNT(*) FROM
-(SELECT model,is_demo,input_tokens,cached_tokens,output_tokens FROM conversations_turn WHERE agent=%s AND at>=%s
-ORDER BY at DESC LIMIT %s) AS t GROUP BY model,is_demo"""
+(SELECT model,is_demo,input_tokens,cached_tokens,cache_write_tokens,output_tokens
+FROM conversations_turn WHERE agent=%s AND at>=%s ORDER BY at DESC LIMIT %s) AS t GROUP BY model,is_demo"""
 
 
 class ModelTokens(NamedTuple):
@@ -52,7 +52,7 @@ class AgentSpending(NamedTuple):
 
 def of_conversation(conversation: int) -> tuple[list[ModelTokens], CostSum]:
     """Return what each model has spent in a conversation, the one with most turns first, and the total cost."""
-    names = ("turns", "input_tokens", "cached_tokens", "output_tokens", "unknown_turns")
+    names = ("turns", "input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "unknown_turns")
     usages = ModelUsage.objects.filter(conversation=conversation, turns__gt=0).values_list("model", "is_demo")
     rows = usages.order_by().annotate(*(Sum(name) for name in names))
     spent = {ModelTokenCount(model, is_demo, *tokens): turns for model, is_demo, turns, *tokens in rows}
@@ -88,6 +88,6 @@ def of_agent(name: str) -> AgentSpending:
     turns = sum(row[-1] for row in rows)
     is_cut = turns >= TURNS
     return AgentSpending(
-        turns, sum(row[5] for row in rows), sum(row[2] for row in rows), sum(row[4] for row in rows),
+        turns, sum(row[6] for row in rows), sum(row[2] for row in rows), sum(row[5] for row in rows),
         cost._replace(is_partial=cost.is_partial or is_cut), is_cut,
     )  # fmt: skip

@@ -2,8 +2,8 @@
 `genai-prices`, which makes no requests.
 
 The file is JSON: `{"MODEL": {"input": 2.5, "output": 10, "cached": 1.25}}`, dollars per million tokens; `cached` is the
-price of input read from a cache, by default the full price. A price that neither has is unknown, never 0. The package's
-prices are today's, of its first tier.
+price of input read from a cache, `cache_write` of input written to one, each by default the full price. A price that
+neither has is unknown, never 0. The package's prices are today's, of its first tier.
 """
 
 import json
@@ -25,6 +25,7 @@ class ModelPrice(NamedTuple):
     input: Decimal
     output: Decimal
     cached: Decimal
+    cache_write: Decimal
 
 
 class CostSum(NamedTuple):
@@ -41,24 +42,26 @@ class CostSum(NamedTuple):
 
 
 class ModelTokenCount(NamedTuple):
-    """Tokens of one model; `unknown_turns` reported no tokens."""
+    """Tokens of one model. Of the input, `cached_tokens` were read from a cache and `cache_write_tokens` written to
+    one; `unknown_turns` reported no tokens."""
 
     model: str
     is_demo: bool
     input_tokens: int
     cached_tokens: int
+    cache_write_tokens: int
     output_tokens: int
     unknown_turns: int = 0
 
 
-def cost(model: str, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> Decimal | None:
-    """Return the cost of a model's tokens in dollars, None if its price is unknown. `cached_tokens` are those of the
-    input that were read from a cache."""
-    price = settings.CONFIG.price_table.get(model) or _listed(model)
+def cost(spent: ModelTokenCount) -> Decimal | None:
+    """Return the cost of a model's tokens in dollars, None if its price is unknown."""
+    price = settings.CONFIG.price_table.get(spent.model) or _listed(spent.model)
     if price is None:
         return None
-    whole = price.input * (input_tokens - cached_tokens) + price.cached * cached_tokens
-    return (whole + price.output * output_tokens) / MILLION
+    plain = spent.input_tokens - spent.cached_tokens - spent.cache_write_tokens
+    cached = price.cached * spent.cached_tokens + price.cache_write * spent.cache_write_tokens
+    return (price.input * plain + cached + price.output * spent.output_tokens) / MILLION
 
 
 def total(counts: Iterable[ModelTokenCount]) -> CostSum:
@@ -67,7 +70,7 @@ def total(counts: Iterable[ModelTokenCount]) -> CostSum:
     for spent in counts:
         if spent.is_demo:
             continue
-        dollars = cost(spent.model, spent.input_tokens, spent.output_tokens, spent.cached_tokens)
+        dollars = cost(spent)
         has_tokens = bool(spent.input_tokens or spent.output_tokens)
         is_partial = is_partial or bool(spent.unknown_turns) or (has_tokens and dollars is None)
         known += [dollars] if dollars is not None and has_tokens else []
@@ -99,9 +102,11 @@ def read_file(path: Path) -> Mapping[str, ModelPrice]:
 def _price(model: str, entry: Any) -> ModelPrice:
     given: list[Any] = [None]
     if isinstance(entry, dict):
-        given = [entry.get("input"), entry.get("output"), entry.get("cached", entry.get("input"))]
+        whole = entry.get("input")
+        given = [whole, entry.get("output"), entry.get("cached", whole), entry.get("cache_write", whole)]
     if not all(type(price) in (int, float) and 0 <= price <= MAX_PRICE for price in given):
-        raise ValueError(f'{model[:80]!r} must be {{"input": …, "output": …, "cached": …}}, dollars per million tokens')
+        form = '{"input": …, "output": …, "cached": …, "cache_write": …}'
+        raise ValueError(f"{model[:80]!r} must be {form}, dollars per million tokens")
     return ModelPrice(*(Decimal(str(price)) for price in given))
 
 
@@ -115,12 +120,13 @@ def _listed(model: str) -> ModelPrice | None:
             price = calc_price(Usage(input_tokens=1000, output_tokens=1000), model_ref=name)
         except LookupError:
             continue
-        return ModelPrice(price.input_price * 1000, price.output_price * 1000, _cached_price(name) * 1000)
+        cached = [_input_price(name, cache_read_tokens=1000), _input_price(name, cache_write_tokens=1000)]
+        return ModelPrice(*(dollars * 1000 for dollars in (price.input_price, price.output_price, *cached)))
     return None
 
 
-def _cached_price(name: str) -> Decimal:
-    """Return the price of a thousand input tokens that were all read from a cache."""
+def _input_price(name: str, **of_cache: int) -> Decimal:
+    """Return the price of a thousand input tokens that were all read from a cache, or written to one."""
     from genai_prices import Usage, calc_price
 
-    return calc_price(Usage(input_tokens=1000, cache_read_tokens=1000, output_tokens=0), model_ref=name).input_price
+    return calc_price(Usage(input_tokens=1000, output_tokens=0, **of_cache), model_ref=name).input_price

@@ -119,8 +119,7 @@ class _Maker:
     def _answer(self, item: RecordedMessage, moment: Moment) -> RecordedStep:
         spent = item.usage
         usage: dict[str, object] = {"input_tokens": spent.input, "output_tokens": spent.output}
-        if spent.cached:
-            usage["input_tokens_details"] = {"cached_tokens": spent.cached}
+        usage |= spent.of_cache
         return stream(
             "model.call", moment, item.location, agent=item.agent, model=item.model or None,
             usage=usage if spent != NOTHING_SPENT else None, error=item.error or None,

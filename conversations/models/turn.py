@@ -22,6 +22,7 @@ class Turn(models.Model):
     input_tokens = models.BigIntegerField()
     output_tokens = models.BigIntegerField()
     cached_tokens = models.BigIntegerField(default=0, db_default=0, help_text="of the input, read from a cache")
+    cache_write_tokens = models.BigIntegerField(default=0, db_default=0, help_text="of the input, written to a cache")
     run = models.CharField(max_length=64, null=True, help_text="the run of ours that it is of")
     worked_ms = models.BigIntegerField(default=0, db_default=0, help_text="how long its model took; 0 inside a tool")
 
@@ -48,6 +49,7 @@ class ModelUsage(models.Model):
     unknown_turns = models.BigIntegerField(default=0, help_text="of these, ours whose server did not tell their tokens")
     input_tokens = models.BigIntegerField(default=0)
     cached_tokens = models.BigIntegerField(default=0)
+    cache_write_tokens = models.BigIntegerField(default=0, db_default=0)
     output_tokens = models.BigIntegerField(default=0)
     calls = models.BigIntegerField(default=0)
     worked_ms = models.BigIntegerField(default=0, help_text="of models and tools; not of what happened inside a tool")

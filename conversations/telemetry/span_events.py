@@ -323,8 +323,7 @@ def _json(value: Any) -> Any:  # Raw
 def _usage(usage: Usage) -> Body | None:
     if not usage.input and not usage.output:
         return None
-    cached = {"input_tokens_details": {"cached_tokens": usage.cached}} if usage.cached else {}
-    return {"input_tokens": usage.input, "output_tokens": usage.output} | cached
+    return {"input_tokens": usage.input, "output_tokens": usage.output} | usage.of_cache
 
 
 def _moment(at: int) -> str | None:

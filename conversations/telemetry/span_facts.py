@@ -43,6 +43,14 @@ class Usage(NamedTuple):
     input: int = 0
     output: int = 0
     cached: int = 0
+    cache_written: int = 0
+
+    @property
+    def of_cache(self) -> dict[str, dict[str, int]]:
+        """Return in the words of events what was read from a cache and written to one; empty for neither."""
+        counts = {"cached_tokens": self.cached, "cache_write_tokens": self.cache_written}
+        details = {name: number for name, number in counts.items() if number}
+        return {"input_tokens_details": details} if details else {}
 
 
 NOTHING_SPENT = Usage()

@@ -119,10 +119,11 @@ class _Work:
         _set_attribute(span, "gen_ai.agent.name", str(fields.get("agent") or self._place.agent))
         usage = fields.get("usage") or {}
         details = usage.get("input_tokens_details")
-        cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("cached_tokens")
+        details = details if isinstance(details, dict) else usage
         _set_attribute(span, "gen_ai.usage.input_tokens", _count(usage.get("input_tokens")))
         _set_attribute(span, "gen_ai.usage.output_tokens", _count(usage.get("output_tokens")))
-        _set_attribute(span, "gen_ai.usage.cache_read.input_tokens", _count(cached) or None)
+        for name, count in (("cache_read", "cached_tokens"), ("cache_creation", "cache_write_tokens")):
+            _set_attribute(span, f"gen_ai.usage.{name}.input_tokens", _count(details.get(count)) or None)
         self._turns[step.turn, str(fields.get("agent") or "")] = span
         self._others.append(span)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from conversations.core.errors import Invalid
 from conversations.core.micros import to_datetime, to_micros
+from conversations.core.model_prices import ModelTokenCount
 from conversations.listing import sql_conditions
 from conversations.listing.sql_conditions import SqlCondition
 from conversations.listing.url_filters import TIME_SPANS, parse_time
@@ -97,7 +98,14 @@ class Spent:
     output: int
     turns: int
     cached: int = 0
+    cache_written: int = 0
     unknown: int = 0
+
+    @property
+    def tokens(self) -> ModelTokenCount:
+        """Return the same as what is priced."""
+        written = self.cache_written
+        return ModelTokenCount(self.model, self.is_demo, self.input, self.cached, written, self.output, self.unknown)
 
 
 @dataclass(slots=True)
@@ -215,21 +223,24 @@ def _wait(time_range: Range, spans: list[TimeSpan]) -> datetime | None:
 
 def _spend(time_range: Range, seen: SqlCondition) -> tuple[list[Spent], datetime | None]:
     newest = (
-        "SELECT conversation_id,at,agent,model,is_demo,input_tokens,output_tokens,cached_tokens FROM conversations_turn"
-        " WHERE at>=%s AND at<%s ORDER BY at DESC LIMIT %s"
+        "SELECT conversation_id,at,agent,model,is_demo,input_tokens,output_tokens,cached_tokens,cache_write_tokens"
+        " FROM conversations_turn WHERE at>=%s AND at<%s ORDER BY at DESC LIMIT %s"
     )
     rows = sql_conditions.fetch_rows(
-        "SELECT (at-%s)/%s,agent,model,is_demo,SUM(input_tokens),SUM(output_tokens),COUNT(*),SUM(cached_tokens),"
+        "SELECT (at-%s)/%s,agent,model,is_demo,SUM(input_tokens),SUM(output_tokens),COUNT(*),"
+        "SUM(cached_tokens),SUM(cache_write_tokens),"
         f"SUM(CASE WHEN {IS_UNKNOWN} THEN 1 ELSE 0 END),MIN(at) FROM ({newest}) AS t WHERE {seen.sql}"
         " GROUP BY 1,2,3,4 ORDER BY 1,2,3,4",
         [time_range.start, time_range.width, time_range.start, time_range.end, TURNS, *seen.values],
     )
-    spent: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0] * 5)
+    spent: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0] * 6)
     for span, agent, model, is_demo, *figures, _ in rows:
         for index, number in enumerate(figures):
             spent[min(int(span), time_range.spans - 1), agent, model, bool(is_demo)][index] += int(number)
     is_cut = sum(row[6] for row in rows) >= TURNS
-    return [Spent(*key, *sums) for key, sums in spent.items()], to_datetime(min(r[9] for r in rows)) if is_cut else None
+    return [Spent(*key, *sums) for key, sums in spent.items()], to_datetime(
+        min(r[10] for r in rows)
+    ) if is_cut else None
 
 
 def _review(time_range: Range) -> list[Reviews]:

@@ -106,12 +106,7 @@ def _total_tokens(stats: Statistics) -> str:
 
 def _total_cost(stats: Statistics) -> str:
     """Return the cost of all turns with a known price as text, which says if the price of others is unknown."""
-    return _cost(
-        *(
-            ModelTokenCount(entry.model, entry.is_demo, entry.input, entry.cached, entry.output, entry.unknown)
-            for entry in stats.spent
-        )
-    )
+    return _cost(*(entry.tokens for entry in stats.spent))
 
 
 def _calls(stats: Statistics) -> Chart:
@@ -175,8 +170,9 @@ def _spent(stats: Statistics) -> list[dict[str, Any]]:
     tokens only how many there were."""
     sums: dict[tuple[str, str, bool], list[int]] = {}
     for entry in stats.spent:
-        totals = sums.setdefault((entry.agent, entry.model, entry.is_demo), [0, 0, 0, 0, 0])
-        for index, number in enumerate((entry.input, entry.output, entry.turns, entry.cached, entry.unknown)):
+        totals = sums.setdefault((entry.agent, entry.model, entry.is_demo), [0] * 6)
+        of_cache = entry.cached, entry.cache_written
+        for index, number in enumerate((entry.input, entry.output, entry.turns, *of_cache, entry.unknown)):
             totals[index] += number
     most = sorted(sums.items(), key=lambda pair: -sum(pair[1][:2]))
     return [
@@ -188,9 +184,9 @@ def _spent(stats: Statistics) -> list[dict[str, Any]]:
             "output": _at_least(output_tokens, turns, unknown),
             "turns": f"{turns:,}",
             "unknown": f"{unknown:,}" if unknown else "",
-            "cost": _cost(ModelTokenCount(model, is_demo, used, cached, output_tokens, unknown)),
+            "cost": _cost(ModelTokenCount(model, is_demo, used, cached, written, output_tokens, unknown)),
         }
-        for (agent, model, is_demo), (used, output_tokens, turns, cached, unknown) in most[:100]
+        for (agent, model, is_demo), (used, output_tokens, turns, cached, written, unknown) in most[:100]
     ]
 
 

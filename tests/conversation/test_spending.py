@@ -13,12 +13,14 @@ from django.urls import reverse
 
 from conversations.conversation import conversation_list, spending
 from conversations.conversation.fork import fork
-from conversations.core import principals
+from conversations.core import model_prices, principals
 from conversations.events import log
 from conversations.events.log.rebuild import rebuild
 from conversations.events.log.refold_check import Differs, RefoldCheck
 from conversations.events.log.sql import TURN
 from conversations.models import Conversation, Event, ModelUsage, Turn
+from conversations.runs.budgets import evaluate
+from conversations.runs.budgets.evaluate import BudgetRule
 from tests.support import held_run, teamwork
 from tests.support.cast import client_of
 from tests.support.unchecked import unchecked
@@ -61,6 +63,37 @@ def test_tokens_cost_what_they_cost_and_cached_ones_less(claimed):
     assert [(line.model, line.cost) for line in lines] == [("dear", "$10.50"), ("cheap", "$1.00")]
     assert (total.dollars, total.is_partial, total.words) == (Decimal("11.5"), False, "$11.50")
     assert spending.costs_of([Conversation.objects.get().pk]).popitem()[1] == total
+
+
+WRITTEN = {
+    "input_tokens": MILLION,
+    "output_tokens": 0,
+    "cached_tokens": MILLION // 4,
+    "cache_write_tokens": MILLION // 2,
+}
+
+
+def test_tokens_written_to_a_cache_cost_what_that_costs(claimed, people):
+    turn(claimed, "claude-sonnet-4-5", **WRITTEN)
+
+    assert spent()[1].words == "$2.70"  # 3 / 0.30 / 3.75 dollars per million
+    assert "$2.70" in text_of(client_of(people["viewer"]).get(reverse("numbers")))
+    assert spending.of_agent("Dialogue").cost.words == "$2.70"
+    rule = BudgetRule("b", "conversation", "", "cost", Decimal(1))
+    assert evaluate._in_conversation(rule, "flood") == Decimal("2.7")
+
+
+def test_an_operators_price_of_cache_writes_counts(claimed, settings):
+    settings.CONFIG.price_table["dear"] = settings.CONFIG.price_table["dear"]._replace(cache_write=Decimal(5))
+    turn(claimed, **WRITTEN)
+    assert model_prices._price("m", {"input": 4, "output": 8}).cache_write == 4
+
+    assert spent()[1].words == "$3.75"
+    details = {"cached_tokens": MILLION // 4, "cache_write_tokens": MILLION // 2}
+    payload = {"event": "output", "agent": "Robot", "model": "dear", "text": "hi"}
+    usage = {"input_tokens": MILLION, "output_tokens": 1, "input_tokens_details": details}
+    log.append([unchecked("flood", payload | {"usage": usage}, principals.token_principal("robot"))])
+    assert Turn.objects.get(agent="Robot").cache_write_tokens == MILLION // 2
 
 
 def test_what_is_partly_known_is_said_to_be_more_and_what_is_not_known_is_no_zero(claimed):

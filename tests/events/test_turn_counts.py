@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from conversations.coding_agents.claude_code_session import ClaudeCodeSession
 from conversations.events.projections import turns
 
 ODD = [None, True, -1, 1.5, "97", 1 << 60, [], {}]
@@ -44,3 +45,15 @@ def _spent(fields):
     counts = fields.usage or turns.NOTHING
     spent = counts.input_tokens or counts.prompt_tokens, counts.output_tokens or counts.completion_tokens
     return spent, counts.cached, fields.agent, fields.model, fields.duration_ms
+
+
+def test_what_claude_code_wrote_to_a_cache_is_told():
+    usage = {"input_tokens": 3, "cache_creation_input_tokens": 40, "cache_read_input_tokens": 5, "output_tokens": 7}
+    text = [{"type": "text", "text": "Hi"}]
+    message = {"id": "m", "role": "assistant", "content": text, "usage": usage, "stop_reason": "end_turn"}
+    line = {"type": "assistant", "uuid": "u", "sessionId": "s", "message": message}
+
+    events = ClaudeCodeSession(line).events(line)
+
+    (spent,) = [body["usage"] for event in events if (body := event.payload)["event"] == "model.call"]
+    assert spent == {"input_tokens": 48, "output_tokens": 7, "cached_tokens": 5, "cache_write_tokens": 40}

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.management import call_command
+from django.db.models import Sum
 
+from conversations.conversation import spending
 from conversations.core.errors import Conflict, Unavailable
 from conversations.events.payload import check_depth
 from conversations.import_export.session_follower import SessionFollower
@@ -132,6 +134,9 @@ def test_a_session_of_pi_counts_as_its_file():
         "input": sum(u["input"] + u["cacheRead"] + u["cacheWrite"] for u in spent),
         "output": sum(u["output"] for u in spent),
     }
+    assert Turn.objects.aggregate(n=Sum("cache_write_tokens"))["n"] == sum(u["cacheWrite"] for u in spent)
+    (cost,) = spending.costs_of(list(Conversation.objects.values_list("id", flat=True))).values()
+    assert float(cost.dollars) == pytest.approx(sum(u["cost"]["total"] for u in spent), rel=0.001)
 
 
 @pytest.mark.django_db(transaction=True)

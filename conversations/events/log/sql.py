@@ -31,9 +31,12 @@ CALL = (
     "id,conversation_id,run,call_id,nth,agent,name,namespace,lookup_key,origin,schema,called_seq,finished_seq,status,"
     "arguments_digest,started_at,duration_ms,replay_of,qualified_name,mcp_server,output_bytes,approver"
 )
-TURN = "conversation_id,seq,at,agent,model,is_demo,input_tokens,output_tokens,cached_tokens,run,worked_ms"
+TURN = (
+    "conversation_id,seq,at,agent,model,is_demo,input_tokens,output_tokens,cached_tokens,cache_write_tokens,run,"
+    "worked_ms"
+)
 ANNOTATION = "conversation_id,seq,about,author,thumb,speaker,at"
-USAGE_SUMS = "turns,unknown_turns,input_tokens,cached_tokens,output_tokens,calls,worked_ms"
+USAGE_SUMS = "turns,unknown_turns,input_tokens,cached_tokens,cache_write_tokens,output_tokens,calls,worked_ms"
 USAGE = f"conversation_id,key,agent,model,is_demo,{USAGE_SUMS}"
 _turn, _annotation, _usage, _seldom = (attrgetter(*columns.split(",")) for columns in (TURN, ANNOTATION, USAGE, SELDOM))
 ALARM_CAUSE = "conversation_id,seq,kind,at,run"
@@ -271,7 +274,7 @@ def _write_calls(cursor: CursorWrapper, changes: RowChanges) -> None:
 def _write_spent(cursor: CursorWrapper, changes: RowChanges) -> None:
     _store(cursor, "conversations_turn", TURN, [value for turn in changes.turns for value in _turn(turn)])
     usages = [value for _, usage in sorted(changes.usages.items()) for value in _usage(usage)]
-    execute_rows(cursor, _SPEND, 12, usages)
+    execute_rows(cursor, _SPEND, USAGE.count(",") + 1, usages)
 
 
 def _execute(cursor: CursorWrapper, statement: str, values: Sequence[Any]) -> None:

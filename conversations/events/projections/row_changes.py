@@ -165,6 +165,7 @@ class TurnRow(msgspec.Struct, gc=False):
     input_tokens: int
     output_tokens: int
     cached_tokens: int
+    cache_write_tokens: int
     run: str | None
     worked_ms: int
 
@@ -181,6 +182,7 @@ class UsageRow(msgspec.Struct, gc=False):
     unknown_turns: int = 0
     input_tokens: int = 0
     cached_tokens: int = 0
+    cache_write_tokens: int = 0
     output_tokens: int = 0
     calls: int = 0
     worked_ms: int = 0

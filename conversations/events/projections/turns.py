@@ -18,6 +18,7 @@ class CountDetails(msgspec.Struct, gc=False):
     """Of which tokens."""
 
     cached_tokens: Count = 0
+    cache_write_tokens: Count = 0
 
 
 class TokenCounts(msgspec.Struct, gc=False):
@@ -28,6 +29,7 @@ class TokenCounts(msgspec.Struct, gc=False):
     output_tokens: Count = 0
     completion_tokens: Count = 0
     cached_tokens: Count = 0
+    cache_write_tokens: Count = 0
     input_tokens_details: CountDetails | None = None
     prompt_tokens_details: CountDetails | None = None
 
@@ -37,9 +39,16 @@ class TokenCounts(msgspec.Struct, gc=False):
         details = self.input_tokens_details or self.prompt_tokens_details
         return self.cached_tokens or (details.cached_tokens if details else 0)
 
+    @property
+    def cache_written(self) -> int:
+        """Return how much of the input was written to a cache."""
+        details = self.input_tokens_details or self.prompt_tokens_details
+        return self.cache_write_tokens or (details.cache_write_tokens if details else 0)
+
 
 NOTHING = TokenCounts()
-COUNTS = ("input_tokens", "prompt_tokens", "output_tokens", "completion_tokens", "cached_tokens")
+OF_CACHE = ("cached_tokens", "cache_write_tokens")
+COUNTS = ("input_tokens", "prompt_tokens", "output_tokens", "completion_tokens", *OF_CACHE)
 DETAILS = ("input_tokens_details", "prompt_tokens_details")
 
 
@@ -104,14 +113,15 @@ def _keep(
     if is_unknown and event.run is None:  # ours alone: that there was one is known
         return
     cached = min(spent[0], counts.cached)
+    written = min(spent[0] - cached, counts.cache_written)
     is_inside = event.run is None or bool(fields.parent_call)  # a external agent's working time is unknown
     worked_ms = 0 if is_inside or is_unknown else round(max(0.0, fields.duration_ms or 0))
     place = (head.id, head.head_seq, event.at)
-    changes.turns.append(TurnRow(*place, agent, model, fields.demo, *spent, cached, event.run, worked_ms))
+    changes.turns.append(TurnRow(*place, agent, model, fields.demo, *spent, cached, written, event.run, worked_ms))
     sums = usage.of_agent(changes, head, agent, model, is_demo=fields.demo)
     sums.turns, sums.unknown_turns = sums.turns + 1, sums.unknown_turns + is_unknown
     sums.input_tokens, sums.output_tokens = sums.input_tokens + spent[0], sums.output_tokens + spent[1]
-    sums.cached_tokens += cached
+    sums.cached_tokens, sums.cache_write_tokens = sums.cached_tokens + cached, sums.cache_write_tokens + written
     sums.worked_ms += worked_ms
 
 
@@ -132,7 +142,7 @@ def _read_leniently(body: str) -> TurnFields | None:
     except (msgspec.MsgspecError, UnicodeError):
         return None
     details = next((value for name in DETAILS if isinstance(value := usage.get(name), dict)), {})
-    counts = TokenCounts(input_tokens_details=CountDetails(_counted(details.get("cached_tokens"))))
+    counts = TokenCounts(input_tokens_details=CountDetails(*(_counted(details.get(name)) for name in OF_CACHE)))
     for name in COUNTS:
         setattr(counts, name, _counted(usage.get(name)))
     return TurnFields(counts, loose.agent, loose.model, loose.demo, loose.duration_ms, loose.parent_call)

@@ -211,5 +211,6 @@ def _part(part: Any) -> Any:
 def _usage(spent: object) -> Usage:
     fields: Fields = spent if isinstance(spent, dict) else {}
     cached = count_field(fields, "input_tokens_cache_read")
-    others = count_field(fields, "input_tokens_cache_write")
-    return Usage(count_field(fields, "input_tokens") + cached + others, count_field(fields, "output_tokens"), cached)
+    written = count_field(fields, "input_tokens_cache_write")
+    whole = count_field(fields, "input_tokens") + cached + written
+    return Usage(whole, count_field(fields, "output_tokens"), cached, written)

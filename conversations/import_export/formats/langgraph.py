@@ -169,5 +169,7 @@ def _constructed(value: Any, depth: int) -> Any:
 def _usage(spent: object) -> Usage:
     fields: Fields = spent if isinstance(spent, dict) else {}
     details = fields.get("input_token_details")
-    cached = count_field(details, "cache_read") if isinstance(details, dict) else 0
-    return Usage(count_field(fields, "input_tokens"), count_field(fields, "output_tokens"), cached)
+    of_cache = (
+        [count_field(details, name) for name in ("cache_read", "cache_creation")] if isinstance(details, dict) else []
+    )
+    return Usage(count_field(fields, "input_tokens"), count_field(fields, "output_tokens"), *of_cache)

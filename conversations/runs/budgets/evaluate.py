@@ -137,7 +137,7 @@ def _used(rule: BudgetRule, claimed: Claim, agent: str) -> Decimal:
         if rule.scope == "run":
             return _minutes(worked + _outer_ms(run.conversation_id, calls))
         return _minutes(worked + (calls.aggregate(ms=Sum("duration_ms"))["ms"] or 0))
-    names = ("input_tokens", "cached_tokens", "output_tokens")
+    names = ("input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens")
     rows = turns.order_by().values_list("model", "is_demo").annotate(*(Sum(name) for name in names))
     return _tokens_or_cost(rule, [ModelTokenCount(*row) for row in rows])
 
@@ -162,7 +162,7 @@ def _in_conversation(rule: BudgetRule, conversation: str) -> Decimal:
         return Decimal((rows.aggregate(total=Sum("calls"))["total"] or 0) - calls.filter(NOT_BEGUN).count())
     if rule.measure == "minutes":
         return _minutes(rows.aggregate(ms=Sum("worked_ms"))["ms"] or 0)
-    names = ("model", "is_demo", "input_tokens", "cached_tokens", "output_tokens")
+    names = ("model", "is_demo", "input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens")
     return _tokens_or_cost(rule, [ModelTokenCount(*row) for row in rows.filter(turns__gt=0).values_list(*names)])
 
 

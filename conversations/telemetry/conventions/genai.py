@@ -50,6 +50,7 @@ def read(span: Span, facts: SpanFacts) -> None:
             span.number("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
             span.number("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
             span.number("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens"),
+            span.number("gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens"),
         )
     if facts.kind == "tool":
         _read_tool(span, facts)

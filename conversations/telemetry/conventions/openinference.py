@@ -38,6 +38,7 @@ def _read_model(span: Span, facts: SpanFacts) -> None:
             span.number("llm.token_count.prompt"),
             span.number("llm.token_count.completion"),
             span.number("llm.token_count.prompt_details.cache_read"),
+            span.number("llm.token_count.prompt_details.cache_write"),
         )
     attributes = span.attributes
     inputs = message_shapes.unflattened(attributes, "llm.input_messages") or attributes.get("input.value")
