@@ -102,7 +102,7 @@ def test_a_declared_type_has_its_card_in_the_lanes(flood, principal, state):
     assert "warned of a flood at" in html
     assert "Mill &lt;Street&gt;" in html
     assert f'data-level="chat" data-state="{state}"' in html
-    assert ("claim" in html) is (principal is ROBOT)
+    assert ("from outside" in html) is (principal is ROBOT)
 
 
 @pytest.mark.django_db
@@ -160,7 +160,7 @@ def test_the_author_of_a_declared_type_is_the_principal_though_it_names_an_agent
 def test_a_claim_drawn_by_a_template_says_that_it_is_one(principal, is_claim):
     (stored,) = log.append([event("desk", {"event": "event.redacted", "reason": "asked to", "events": []}, principal)])
 
-    assert (">claim<" in str(EventRenderer("desk").draw(stored).html)) is is_claim
+    assert (">from outside<" in str(EventRenderer("desk").draw(stored).html)) is is_claim
 
 
 UNFIT = {
