@@ -15,8 +15,8 @@ from django.db import connection
 
 from agents_app.run_scope import current_scope
 from conversations.events import log, payload
+from conversations.events.log import sql
 from conversations.events.redacted_events import is_redacted
-from conversations.models import Conversation
 from conversations.runs.approvals.input_authors import STARTED
 from conversations.runs.claims import Claim
 
@@ -36,9 +36,9 @@ SAID = f"""WITH b AS MATERIALIZED (SELECT r.conversation_id, {STARTED} AS at FRO
  AND (e.principal LIKE 'user:%%' OR EXISTS (SELECT 1 FROM conversations_run r WHERE
   r.conversation_id=e.conversation_id AND r.queued_seq>e.seq AND r.queued_seq<b.at AND r.input_seq=e.seq))
  ORDER BY e.seq DESC LIMIT %s"""
-# Whatever the newest answered run heard before its input was kept with how far it heard.
+# Whatever the newest answered run of the conversation `c` heard before its input was kept with how far it heard.
 ANSWERED = """SELECT COALESCE((SELECT r.input_seq FROM conversations_run r
- WHERE r.conversation_id=%s AND r.kind='agent' AND r.parent_call IS NULL AND r.status='done'
+ WHERE r.conversation_id=c.id AND r.kind='agent' AND r.parent_call IS NULL AND r.status='done'
  ORDER BY r.queued_seq DESC LIMIT 1), 0)"""
 
 
@@ -68,16 +68,11 @@ class Interjection(NamedTuple):
     item: Item
 
 
-def missed_messages(
-    conversation: Conversation, claim: Claim, upto: int, delivered: Collection[int] = ()
-) -> MissedMessages:
-    """Return the messages after `upto`, up to which the memory has read, and before a run's newest start, without those
-    delivered to an earlier active run. A fork's past is in its memory another way. Synchronous."""
+def missed_messages(claim: Claim, since: int, delivered: Collection[int] = ()) -> MissedMessages:
+    """Return the messages after `since`, up to which the memory has read, and before a run's newest start, without
+    those delivered to an earlier active run. Synchronous."""
     with connection.cursor() as cursor:
-        cursor.execute(ANSWERED, [conversation.pk])
-        since = max(upto, conversation.copied_seq, cursor.fetchone()[0])
-        cursor.execute(SAID, [claim.run, since, settings.CONFIG.session_items])
-        rows = cursor.fetchall()[::-1]
+        rows = sql.rows_of(cursor, SAID, [claim.run, since, settings.CONFIG.session_items])[::-1]
     new = [
         (seq, item_of(body)) for seq, body, *erasure in rows if seq not in delivered and not is_redacted(body, *erasure)
     ]

@@ -22,6 +22,7 @@ from django.db.models import Q
 from agents_app.memory.interjections import MissedMessages
 from agents_app.recorded_values import mask_value
 from conversations.core.database_clock import database_now
+from conversations.events.log import sql
 from conversations.events.log.sql_blocks import execute_rows
 from conversations.events.payload import clean_text
 from conversations.models import SessionItem
@@ -166,8 +167,7 @@ class DjangoSession:
     def _changed(self, team: str, context: str, run: str) -> list[str]:
         """Return the rows of the earlier context, and of the one since the run's end."""
         with connection.cursor() as cursor:
-            cursor.execute(ENDED, [run])
-            ended = next((seq for (seq,) in cursor.fetchall()), None)
+            ended = next((seq for (seq,) in sql.rows_of(cursor, ENDED, [run])), None)
         rows = []
         if team in self.context:
             saved = SessionItem.objects.filter(conversation=self.session_id, payload__startswith=_row(CONTEXT, team))
@@ -199,8 +199,7 @@ def load(conversation: str, *, newest: int = 200, days: float = 30) -> DjangoSes
     oldest = database_now() - int(days * DAY)
     with connection.cursor() as cursor:
         of_ours = [conversation, f"{CONTEXT}%", f"{HEARD}%", f"{DELIVERED}%", f"{UNANSWERED}%"]
-        cursor.execute(ROWS, [conversation, f"{OURS}%", newest + 50, *of_ours])
-        stored = sorted(cursor.fetchall())
+        stored = sorted(sql.rows_of(cursor, ROWS, [conversation, f"{OURS}%", newest + 50, *of_ours]))
     rows = [(seq, at, payload) for is_ours, seq, at, payload in reversed(stored) if not is_ours]
     contexts = [(seq, payload) for is_ours, seq, _, payload in stored if is_ours]
     recent = [(seq, payload) for seq, at, payload in rows if at >= oldest]

@@ -28,6 +28,7 @@ from agents_app.worker import saved_state
 from agents_app.worker.call_ids import EarlierCall
 from agents_app.worker.saved_state import Incompatible, SavedState
 from conversations.events import log, payload
+from conversations.events.log import sql
 from conversations.events.redacted_events import is_redacted
 from conversations.models import Conversation, Event, ToolCall
 from conversations.runs.budgets.evaluate import ORIGIN
@@ -37,7 +38,8 @@ from conversations.runs.redacted_input import REDACTED
 Away = Callable[[str], Mapping[str, str]]  # team → its MCP servers that are not connected, and what is wrong with each
 
 MAKES_THE_CALL = ("approve", "edit")
-INPUT_SQL = """SELECT c.id, c.handler, c.copied_seq, e.kind, e.principal, e.body, e.erased_by
+INPUT_SQL = f"""SELECT c.id, c.handler, c.copied_seq, ({interjections.ANSWERED}),
+ e.kind, e.principal, e.body, e.erased_by
  FROM conversations_conversation c JOIN conversations_event e ON e.conversation_id=c.id WHERE c.key=%s AND e.seq=%s"""
 
 
@@ -77,18 +79,20 @@ def load_run_input(claim: Claim, team: Team) -> RunInput:
     """Read what a claimed run needs. Sync. Raises ContextRefused if the saved context does not match the team,
     Incompatible if its message was redacted before it began."""
     with connection.cursor() as cursor:
-        cursor.execute(INPUT_SQL, [claim.conversation, claim.input_seq])
-        id_, handler, copied, kind, principal, body, erased_by = cursor.fetchone()
-    conversation = Conversation(id=id_, key=claim.conversation, handler=handler, copied_seq=copied)
-    if copied:  # a fork: read all of its fields
-        conversation.refresh_from_db()
+        ((id_, handler, copied, answered, kind, principal, body, erased_by),) = sql.rows_of(
+            cursor, INPUT_SQL, [claim.conversation, claim.input_seq]
+        )
+    fork = Conversation.objects.get(id=id_) if copied else None
     if claim.state is None and is_redacted(body, erased_by, principal):
         raise Incompatible(REDACTED.format(claim.input_seq))
-    is_remembered = claim.input_seq <= conversation.copied_seq
+    is_remembered = claim.input_seq <= copied
     request = read_request(body, principal) if kind == KIND and not is_remembered else None
-    handler = conversation.handler.removeprefix("agent:")
-    memory, saved_context = _memory(conversation, claim.input_seq, team.name)
-    missed = _missed(conversation, claim, memory) if request is None else NOTHING
+    handler = handler.removeprefix("agent:")
+    memory, saved_context = _memory(claim, fork, team.name)
+    missed = NOTHING
+    if request is None:
+        since = max(memory.last_heard_seq, copied, answered)
+        missed = interjections.missed_messages(claim, since, memory.delivered)
     words = log.spoken_text(body)
     text: str | list[Any] = [] if is_remembered or memory.holds_unanswered(claim.input_seq, words) else words
     memory.hear(missed, answers=claim.input_seq, is_resumed=claim.state is not None)
@@ -102,17 +106,15 @@ def load_run_input(claim: Claim, team: Team) -> RunInput:
     return RunInput(text, metadata_of(body), memory, context, *remaining)
 
 
-def _missed(conversation: Conversation, claim: Claim, memory: DjangoSession) -> MissedMessages:
-    return interjections.missed_messages(conversation, claim, memory.last_heard_seq, memory.delivered)
-
-
-def _memory(conversation: Conversation, answers: int, team: str) -> tuple[DjangoSession, str | None]:
+def _memory(claim: Claim, fork: Conversation | None, team: str) -> tuple[DjangoSession, str | None]:
     """Read a conversation's memory, which for a fork is first made from the copied history, and a team's context."""
     config = settings.CONFIG
-    memory = session.load(conversation.key, newest=config.session_items, days=config.session_days)
-    if fork_memory.needs_memory(conversation):
-        memory.recall(fork_memory.build_fork_memory(conversation, answers, newest=config.session_items))
-    return memory, fork_memory.saved_context(conversation, memory, team)
+    memory = session.load(claim.conversation, newest=config.session_items, days=config.session_days)
+    if fork is None:
+        return memory, memory.context.get(team)
+    if fork_memory.needs_memory(fork):
+        memory.recall(fork_memory.build_fork_memory(fork, claim.input_seq, newest=config.session_items))
+    return memory, fork_memory.saved_context(fork, memory, team)
 
 
 def known_calls(claim: Claim) -> list[EarlierCall]:

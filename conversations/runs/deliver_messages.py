@@ -15,6 +15,7 @@ from conversations.core.errors import Fenced
 from conversations.core.ids import new_id
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
+from conversations.events.log import sql
 from conversations.events.log.records import NewEvent
 from conversations.events.redacted_events import is_redacted
 from conversations.models import Conversation, Event, Response, Run
@@ -45,8 +46,7 @@ class Delivery(NamedTuple):
 def has_waiting(claimed: Claim) -> bool:
     """Return whether a message may wait for the next step of a run."""
     with connection.cursor() as cursor:
-        cursor.execute(WAITS, [claimed.conversation])
-        return cursor.fetchone() is not None
+        return bool(sql.rows_of(cursor, WAITS, [claimed.conversation]))
 
 
 def deliver(claimed: Claim, agents: Collection[str], step: int) -> list[DeliveredMessage]:

@@ -7,6 +7,7 @@ import threading
 import pytest
 from agents import Agent, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
+from django.db import connection
 
 from agents_app.memory import session
 from agents_app.teams.definition import Team
@@ -260,3 +261,19 @@ def test_what_is_said_after_a_run_was_claimed_waits_for_the_next_start(by):
     missed = load_run_input(claimed, clerks(Model())).missed
 
     assert ([item["content"] for item in missed.before], missed.after) == (["Hello"], [])
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite's driver reports each statement")
+def test_the_input_of_a_run_that_begins_is_read_in_three_statements(by):
+    AgentRow.objects.create(name="Clerk", team="test", is_entry=True, hue=1)
+    send_message("where is it?")
+    (claimed,) = claims.claim("host:1", served_agents("test", "Clerk"), at_most=2)
+    statements: list[str] = []
+
+    connection.connection.set_trace_callback(statements.append)
+    try:
+        load_run_input(claimed, clerks(Model()))
+    finally:
+        connection.connection.set_trace_callback(None)
+
+    assert len(statements) == 3, statements
