@@ -74,6 +74,8 @@ _NOUNS = (
 _FIELD = re.compile(f"(?i)(^|_)({_NOUNS}|credentials)($|_)")
 _SECRET_VALUE = re.compile(f"(?i)(?:^|_)(?:{_NOUNS})s?$")  # all of the value is secret: of one, or of several
 _NAMED = re.compile(f"(?i){_NOUNS.replace('_?', '[_-]?')}")  # what each such name has, in any spelling
+# What each such name has, case folded: most texts have none, and looking for that is quicker than a search in any case.
+_NAME_HINTS = ("key", "secret", "passw", "passphrase", "pwd", "token", "credential", "authorization")
 _COUNTED = re.compile(r"(?i)tokens$")  # a number there is a count
 _SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions"})  # fields of a JSON schema, by name
 _SCHEMA_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
@@ -89,12 +91,16 @@ def mask(text: str) -> str:
 def may_hold(text: str) -> bool:
     """Return whether a text, or any text inside it if it is JSON, could contain what `mask` masks."""
     folded = text.casefold()  # as `re.IGNORECASE` reads it: the Kelvin sign is a k, the long s an s
-    return any(hint in folded for hint in _HINTS)
+    return _holds_any(folded, _HINTS)
 
 
 def may_name_secret(text: str) -> bool:
     """Return whether a text, if it is JSON, could have a field that names a secret."""
-    return bool(_NAMED.search(text))
+    return _holds_any(text.casefold(), _NAME_HINTS) and bool(_NAMED.search(text))
+
+
+def _holds_any(folded: str, hints: tuple[str, ...]) -> bool:
+    return any(hint in folded for hint in hints)
 
 
 def has_secret(text: str) -> bool:
