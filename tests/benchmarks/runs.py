@@ -10,6 +10,7 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 
 from tests.benchmarks import common
 
@@ -22,7 +23,8 @@ from agents_app.model_providers.providers import ModelConfig
 from agents_app.teams.definition import Team
 from agents_app.worker.worker import Worker
 from conversations.core import principals
-from conversations.events import log, payload
+from conversations.events import commit_listeners, log, payload
+from conversations.events.log.records import Stored
 from conversations.models import Run
 from dashboard.asgi import SWITCH_INTERVAL
 from tests.support.agents_running import Scripted
@@ -82,16 +84,31 @@ def ours(prefix: str) -> float:
             [log.from_bus(f"chat:{key}", None, body, payload.parse(body.encode()), principals.token_principal("b"))]
         )
     before = Run.objects.filter(status="done").count()
+    are_done, forget = all_done()
     began = time.process_time()
     thread.start()
-    while worker.finished_runs < RUNS:
-        time.sleep(0.05)
+    are_done.wait()
     spent = (time.process_time() - began) / RUNS
+    forget()
     worker.stop()
     thread.join()
     writer.close()
     assert Run.objects.filter(status="done").count() - before == RUNS
     return spent
+
+
+def all_done() -> tuple[threading.Event, Callable[[], None]]:
+    """Return what is set once all runs are done, and how to forget it. A thread that looked again and again would wait
+    for its turn each time, and be counted."""
+    are_done, left = threading.Event(), RUNS
+
+    def count(stored: Sequence[Stored]) -> None:
+        nonlocal left
+        left -= sum(event.kind == "run.done" for event in stored)
+        if left <= 0:
+            are_done.set()
+
+    return are_done, commit_listeners.on_committed(count)
 
 
 def token_us() -> float:
