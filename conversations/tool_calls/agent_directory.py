@@ -69,9 +69,10 @@ class AgentStatus:
         parts = [
             f"{number:,} {word}" for word in ("waiting", "running", "queued") if (number := self.live.get(word, 0))
         ]
-        if self.asking and not self.live.get("waiting"):
-            parts.insert(0, f"{self.asking:,} waiting for approval")
-            return "waiting", ", ".join(parts)
+        waiting = self.live.get("waiting", 0)
+        if self.asking > waiting:  # also in runs of others; its own runs that wait do so for these
+            others = parts[1:] if waiting else parts
+            return "waiting", ", ".join([f"{self.asking:,} waiting for approval", *others])
         if parts:
             return parts[0].partition(" ")[2], ", ".join(parts)
         return ("done", "idle") if self.is_served else ("unknown", "not available")

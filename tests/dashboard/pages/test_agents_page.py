@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 from django.db import connection
@@ -117,6 +118,22 @@ def test_who_was_handed_a_run_waits_with_its_call(team):
     assert states["Dialogue"] == ("waiting", "1 waiting")
     assert states["Coordinator"] == ("waiting", "1 waiting for approval")
     assert states["Triage"] == ("done", "idle")
+
+
+@pytest.mark.parametrize(
+    ("live", "asking", "words"),
+    [
+        ({"waiting": 1}, 2, "2 waiting for approval"),
+        ({"waiting": 3, "queued": 1}, 2, "3 waiting, 1 queued"),
+        ({"running": 1}, 1, "1 waiting for approval, 1 running"),
+        ({"waiting": 1}, 0, "1 waiting"),
+    ],
+)
+def test_an_agents_own_requests_are_told_beside_its_runs(live, asking, words):
+    teamwork.team()
+    agent = agent_directory.team_statuses()[0].agents[0]
+
+    assert replace(agent, live=live, asking=asking).state == ("waiting", words)
 
 
 def test_who_is_no_longer_served_says_since_when(browser):
