@@ -35,6 +35,11 @@ class CostSum(NamedTuple):
     is_partial: bool = False
 
     @property
+    def is_free(self) -> bool:
+        """Return whether there is nothing that costs anything: only the demo model was used, if any."""
+        return self.dollars is None and not self.is_partial
+
+    @property
     def words(self) -> str:
         """Return the cost as pages write it."""
         text = shown(self.dollars)

@@ -23,6 +23,7 @@ from conversations.models.tool_call import FAILED, STOPPED
 from conversations.models.turn import IS_UNKNOWN
 from conversations.tool_calls.listing.filters import STATUSES
 from conversations.tool_calls.listing.sql_filters import UNSTAGED, is_staging
+from conversations.tool_calls.schemas.call_statistics import RAN
 
 COUNTED = 5_000
 TIMED = 200
@@ -74,6 +75,11 @@ class TimeSpan:
     def failed(self) -> int:
         """Return how many failed, timed out or have an unknown outcome."""
         return sum(self.counts.get(status, 0) for status in FAILED)
+
+    @property
+    def ran(self) -> int:
+        """Return how many ran to an end."""
+        return sum(self.counts.get(status, 0) for status in RAN)
 
     @property
     def stopped(self) -> int:
@@ -194,15 +200,14 @@ def _time(time_range: Range, spans: list[TimeSpan], seen: SqlCondition) -> None:
     part = (
         "SELECT %s AS n,duration_ms FROM (SELECT conversation_id,duration_ms FROM conversations_toolcall"
         " WHERE status='done' AND started_at>=%s AND started_at<%s ORDER BY started_at DESC LIMIT %s) AS t"
-        f" WHERE {seen.sql}"
+        f" WHERE {seen.sql} AND duration_ms>0"  # a duration of 0 is unknown
     )
     values: list[Any] = []
     for number, (start, end) in enumerate(time_range.edges()):
         values += (number, start, end, TIMED, *seen.values)
     sql = " UNION ALL ".join([part] * time_range.spans)
     for number, ms in sql_conditions.fetch_rows(sql, values):
-        if ms is not None:
-            spans[number].took.append(ms)
+        spans[number].took.append(ms)
 
 
 def _wait(time_range: Range, spans: list[TimeSpan]) -> datetime | None:

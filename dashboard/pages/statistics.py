@@ -69,7 +69,7 @@ def statistics(request: HttpRequest) -> HttpResponse:
         chosen=stats.range.name if stats else "",
         charts=[_calls(stats), _latency(stats), _waiting(stats), _tokens(stats)] if stats else [],
         spent=_spent(stats) if stats else [], reviews=_reviews(stats) if stats else [], found=stats,
-        bounds=statistics_query,
+        bounds=statistics_query, is_by_second=stats is not None and stats.range.width < 60_000_000,
         ends=[to_datetime(stats.range.start), to_datetime(stats.range.end)] if stats else [],
         calls_query=f"from={to_iso(stats.range.start)}&to={end_to_iso(stats.range.end)}" if stats else "",
         totals=_totals(stats) if stats else {},
@@ -79,13 +79,14 @@ def statistics(request: HttpRequest) -> HttpResponse:
 def _totals(stats: Statistics) -> dict[str, tuple[str, str]]:
     """Return the figures for the whole range, each with its tone."""
     calls, failed = sum(span.calls for span in stats.spans), sum(span.failed for span in stats.spans)
+    ran = sum(span.ran for span in stats.spans)
     plus = "+" if any(span.is_cut for span in stats.spans) else ""
     durations_ms = sorted(ms for span in stats.spans for ms in span.took)
     waited = sorted(s for span in stats.spans for s in span.waited)
     return {
         "Calls": (f"{calls:,}{plus}", ""),
         "Failed": (
-            f"{failed:,}" + (f" ({100 * failed / calls:.1f} %)" if calls and not plus else ""),
+            f"{failed:,}" + (f" ({100 * failed / ran:.1f} %)" if ran and not plus else ""),
             "failed" if failed else "",
         ),
         "Median": (timestamps.duration(rank(durations_ms, 50)) or "–", ""),
@@ -196,6 +197,8 @@ def _at_least(tokens: int, turns: int, unknown: int) -> str:
 
 def _cost(*counts: ModelTokenCount) -> str:
     cost = model_prices.total(counts)
+    if counts and cost.is_free:
+        return "free"
     return model_prices.shown(cost.dollars) + ("+" if cost.is_partial and cost.dollars is not None else "")
 
 

@@ -1,16 +1,20 @@
 """The numbers page: what it counts and measures is what a look at every row finds; what is cut is said."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
 from django.db.models import Max, Min
 
+from conversations.core import model_prices
 from conversations.core.errors import Invalid
+from conversations.core.model_prices import ModelTokenCount
 from conversations.events import log
 from conversations.events.log.import_staging import StagedBatch
 from conversations.models import Approval, Conversation, ToolCall, Turn, User
 from conversations.runs.approvals import decide
 from conversations.tool_calls import statistics_query
+from conversations.tool_calls.schemas import call_statistics
 from conversations.tool_calls.statistics_query import Range, range_of, rank
 from dashboard.pages import statistics
 from tests.support import teamwork, toolcalls
@@ -37,6 +41,40 @@ def test_what_is_cut_is_said(monkeypatch):
 
     assert (span.counts, span.is_cut) == ({"done": 4}, True)
     assert span.took == [3.0, 4.0, 5.0]
+
+
+def test_a_duration_of_0_is_unknown_and_the_share_that_failed_is_of_those_that_ran(people):
+    for number, ms in enumerate((0.0, 4.0, 0.0)):
+        log.append(toolcalls.call("c", number, duration_ms=ms))
+    schema = "5c" * 32
+    ToolCall.objects.update(schema=schema, run="r")
+    at = ToolCall.objects.aggregate(last=Max("started_at"))["last"]
+
+    stats = statistics_query.statistics_of(Range("", at - MINUTE, at + MINUTE, 1))
+
+    assert stats.spans[0].took == [4.0]
+    assert call_statistics.figures_of([schema]).latency == call_statistics.Latency(4.0, 4.0, 4.0, 1)
+    stats.spans[0].counts = {"rejected": 75, "waiting": 3, "done": 20, "failed": 5}
+    assert statistics._totals(stats)["Failed"][0] == "5 (20.0 %)"
+
+
+def test_intervals_of_less_than_a_minute_are_told_apart(people):
+    page = client_of(people["viewer"]).get("/numbers/?from=2026-11-22T08:30:00Z&to=2026-11-22T08:30:20Z")
+    html = page.content.decode()
+
+    table = html[html.index('<th scope="row">') : html.index("</tbody>")]
+    moments = re.findall(r"<time [^>]*data-clock>([^<]*)<", table)
+    assert len(moments) == len(set(moments)) == 20
+    assert 'data-clock="minute">2026-11-22 08:30<' not in html
+    assert 'data-clock="minute"' in client_of(people["viewer"]).get("/numbers/?last=1h").content.decode()
+
+
+def test_the_demo_model_is_free_and_not_of_an_unknown_price(people):
+    assert model_prices.CostSum().is_free
+    demo = ModelTokenCount("demo", True, 5, 0, 0, 5)
+    assert statistics._cost(demo) == "free"
+    assert statistics._cost() == "–"
+    assert statistics._cost(demo, ModelTokenCount("of-nobody", False, 5, 0, 0, 5)) == "–"
 
 
 def test_what_an_import_still_writes_is_not_counted():

@@ -18,7 +18,7 @@ RAN = ("done", "failed", "timeout", "unknown")
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Durations of successful calls in ms, as percentiles by nearest rank."""
+    """Known durations of successful calls in ms, as percentiles by nearest rank."""
 
     p50: float
     p95: float
@@ -55,7 +55,7 @@ def figures_of(schemas: Sequence[str], other_agents: Collection[str] = ()) -> Ca
         all_rows += rows[: WINDOW + 1]
     newest = nlargest(WINDOW, all_rows)
     statuses = Counter(status for _, status, _, _ in newest)
-    durations = sorted(ms for _, status, ms, _ in newest if status == "done" and ms is not None)
+    durations = sorted(ms for _, status, ms, _ in newest if status == "done" and ms)
     shown = ToolCall.objects.filter(id__in=[row[0] for row in newest[:SHOWN]]).select_related("conversation")
     return CallStatistics(
         calls=len(newest),
