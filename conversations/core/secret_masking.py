@@ -75,7 +75,8 @@ _FIELD = re.compile(f"(?i)(^|_)({_NOUNS}|credentials)($|_)")
 _SECRET_VALUE = re.compile(f"(?i)(?:^|_)(?:{_NOUNS})s?$")  # all of the value is secret: of one, or of several
 _NAMED = re.compile(f"(?i){_NOUNS.replace('_?', '[_-]?')}")  # what each such name has, in any spelling
 # What each such name has, case folded: most texts have none, and looking for that is quicker than a search in any case.
-_NAME_HINTS = ("key", "secret", "passw", "passphrase", "pwd", "token", "credential", "authorization")
+# Without an i: the expression takes two other letters for it (U+0130, U+0131), case folding does not.
+_NAME_HINTS = ("key", "secret", "passw", "passphrase", "pwd", "token", "credent", "author")
 _COUNTED = re.compile(r"(?i)tokens$")  # a number there is a count
 _SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions"})  # fields of a JSON schema, by name
 _SCHEMA_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})

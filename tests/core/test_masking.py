@@ -2,11 +2,21 @@
 
 import json
 import random
+import re
 
 import pytest
 
 from conversations.core import secret_masking
-from conversations.core.secret_masking import MASK, has_secret, mask, mask_json, mask_json_text, may_hold, names_secret
+from conversations.core.secret_masking import (
+    MASK,
+    has_secret,
+    mask,
+    mask_json,
+    mask_json_text,
+    may_hold,
+    may_name_secret,
+    names_secret,
+)
 from tests.support.growth import ratio
 
 INDEX_TOKEN = "py" + "pi-"  # apart, as no file may name that index
@@ -137,6 +147,19 @@ OTHER_FIELDS = ("description", "keyboard", "tokens", "maxTokens", "tokenizer", "
 
 def test_fields_for_secrets_are_known_by_name() -> None:
     assert [name for name in (*SECRET_FIELDS, *OTHER_FIELDS) if names_secret(name)] == list(SECRET_FIELDS)
+
+
+@pytest.mark.parametrize(
+    "name", ["apikey", "account-key", "secret", "password", "passwd", "passphrase", "pwd", "token"]
+)
+@pytest.mark.parametrize("letters", ["", "\u017f", "\u212a", "\u0130", "\u0131"])
+def test_a_name_of_a_secret_is_seen_in_every_spelling_that_the_expression_takes(name: str, letters: str) -> None:
+    for spelled in (name, "credential", "authorization"):
+        for letter in letters:
+            spelled = "".join(letter if re.fullmatch(letter, own, re.IGNORECASE) else own for own in spelled)
+        for text in (spelled, spelled.upper(), f'{{"my_{spelled}": 1}}'):
+            assert may_name_secret(text) == bool(secret_masking._NAMED.search(text))
+        assert may_name_secret(spelled)
 
 
 def test_a_text_in_a_field_in_camel_case_is_covered() -> None:
