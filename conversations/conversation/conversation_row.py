@@ -181,9 +181,9 @@ class ConversationRow:
     def counts(self) -> tuple[tuple[str, str, int, str], ...]:
         """Return the counters as shown: tone, words, number, and the number in at most five characters."""
         numbers = (
-            ("", "messages", self.messages),
-            ("", "tool calls", self.tool_calls),
-            ("failed", "errors", self.errors),
+            ("", "message" if self.messages == 1 else "messages", self.messages),
+            ("", "tool call" if self.tool_calls == 1 else "tool calls", self.tool_calls),
+            ("failed", "error" if self.errors == 1 else "errors", self.errors),
         )
         return tuple((*counter, compact_count(counter[2])) for counter in numbers)
 

@@ -12,6 +12,11 @@ _STRONG = re.compile(r"(\*\*|__|~~|`{1,3})(?=\S)([^*_~`]{1,400})(?<=\S)\1")
 _EMPHASIS = re.compile(r"(?<![\w*])(\*|_)(?=\S)([^*_]{1,400})(?<=\S)\1(?![\w*])")
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, whose plural ends with s: 1 event, 2,000 events."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def without_markers(line: str) -> str:
     """Remove Markdown from a line that is shown as plain text: `**Now**: see [here](x)` → `Now: see here`. Joined lines
     keep their list markers."""

@@ -10,7 +10,7 @@ from django.template import engines
 from django.urls import reverse
 from jinja2 import Environment, StrictUndefined
 
-from conversations.core import byte_sizes
+from conversations.core import byte_sizes, plain_text
 from conversations.rendering import timestamps
 
 
@@ -22,6 +22,7 @@ def make(**options: Any) -> Environment:
     environment.filters["age"] = timestamps.age
     environment.filters["duration"] = timestamps.duration
     environment.filters["size"] = byte_sizes.size
+    environment.filters["counted"] = plain_text.counted
     return environment
 
 

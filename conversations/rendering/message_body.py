@@ -8,6 +8,7 @@ import msgspec
 from markupsafe import Markup
 
 from conversations.core.html_escape import safe
+from conversations.core.plain_text import counted
 from conversations.rendering import json_tree, richtext
 
 LONG_ROWS = 28  # rows on screen; a longer text starts folded
@@ -201,8 +202,8 @@ def usage(counts: object) -> str:
         return ""
     spent, usage_text, total = (counts.get(f"{side}_tokens") for side in ("input", "output", "total"))
     if type(spent) is int and type(usage_text) is int and spent and usage_text:
-        return f"{spent:,} tokens in, {usage_text:,} out"
-    return f"{total:,} tokens" if type(total) is int and total else ""
+        return f"{counted(spent, 'token')} in, {usage_text:,} out"
+    return counted(total, "token") if type(total) is int and total else ""
 
 
 def usage_counts(usage: object) -> dict[str, int] | None:

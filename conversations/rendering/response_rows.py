@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from conversations.core import hidden_characters, principals
+from conversations.core.plain_text import counted
 from conversations.rendering import event_rows, message_body, richtext
 from conversations.rendering.event_rows import ParsedEvent, Repeat, view
 from conversations.rendering.message_body import Content
@@ -89,7 +90,7 @@ def response_completed(read: ParsedEvent, group: str | None, repeat: Repeat) -> 
     message = error.get("message") if isinstance(error, dict) else None
     details = (
         message_body.usage(body.get("usage")),
-        f"{calls} call{'' if calls == 1 else 's'} for the client" if calls else "",
+        f"{counted(calls, 'call')} for the client" if calls else "",
         hidden_characters.spelled_out(event_rows.line(reason)[:WORD]),
     )
     is_claim = read.event.run is None

@@ -12,6 +12,7 @@ import msgspec
 
 from conversations.core import hidden_characters
 from conversations.core.json_values import text_of
+from conversations.core.plain_text import counted
 from conversations.events import registry
 from conversations.events.log.annotation_reads import RecordedAnnotation
 from conversations.events.log.records import Stored
@@ -53,7 +54,7 @@ def pieces(
 ) -> Iterator[str]:
     """Yield the text: a heading, then each event in order with its annotations (`notes`)."""
     style = _MARKDOWN if form == "markdown" else _PLAIN
-    yield style.heading(_line(title), f"{_line(key)}, {head:,} events. Times are UTC.")
+    yield style.heading(_line(title), f"{_line(key)}, {counted(head, 'event')}. Times are UTC.")
     day, repeats = "", RepeatWatch()
     waiting: dict[str, str] = {}  # the tools of calls that wait for approval, by call
     for event in events:

@@ -16,6 +16,7 @@ from conversations.core import hidden_characters, model_prices
 from conversations.core.errors import Invalid
 from conversations.core.micros import to_datetime
 from conversations.core.model_prices import ModelTokenCount
+from conversations.core.plain_text import counted
 from conversations.listing.url_filters import TIME_SPANS, end_to_iso, to_iso
 from conversations.rendering import agent_colors, participant_marks, richtext, svg_chart, timestamps
 from conversations.tool_calls import statistics_query
@@ -118,7 +119,9 @@ def _calls(stats: Statistics) -> Chart:
         [f"{span.calls:,}{'+' if span.is_cut else ''}", f"{span.others:,}", f"{span.stopped:,}", f"{span.failed:,}"]
         for span in stats.spans
     ]
-    summary = f"{sum(s.calls for s in stats.spans):,} calls, {sum(s.failed for s in stats.spans):,} of them failed"
+    summary = (
+        f"{counted(sum(s.calls for s in stats.spans), 'call')}, {sum(s.failed for s in stats.spans):,} of them failed"
+    )
     return _stacked(
         stats, "calls", "Calls", summary, series, kinds, ["Calls", "Done or in progress", "Not run", "Failed"], rows
     )
@@ -161,8 +164,8 @@ def _tokens(stats: Statistics) -> Chart:
         kinds[index][entry.span] += entry.input + entry.output
     rows = [[f"{kind[n]:,.0f}" for kind in kinds] for n in range(len(stats.spans))]
     unknown = sum(entry.unknown for entry in stats.spent)
-    turns = f"{unknown:,} turn{'' if unknown == 1 else 's'}"
-    summary = f"{sum(sums.values()):,} tokens by {len(sums):,} agents" + (f"; unknown for {turns}" if unknown else "")
+    summary = f"{counted(sum(sums.values()), 'token')} by {counted(len(sums), 'agent')}"
+    summary += f"; unknown for {counted(unknown, 'turn')}" if unknown else ""
     return _stacked(stats, "tokens", "Tokens by agent", summary, series, kinds, [entry.name for entry in series], rows)
 
 

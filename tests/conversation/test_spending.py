@@ -184,7 +184,7 @@ def test_statistics_count_turns_whose_tokens_are_unknown(claimed, people):
         *[("in", "1,000,000+"), ("out", "0+"), ("turns", "2 1 unknown"), ("cost", "$4.00+")],
         *[("in", "–"), ("out", "–"), ("turns", "1 1 unknown"), ("cost", "–")],
     ]
-    assert "1,000,000 tokens by 1 agents; unknown for 2 turns" in page
+    assert "1,000,000 tokens by 1 agent; unknown for 2 turns" in page
     assert "<dt>Tokens</dt><dd>1 M+</dd>" in page
 
 

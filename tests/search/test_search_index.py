@@ -211,7 +211,7 @@ def test_the_command_makes_it_again(capsys):
 
     call_command("reindex")
 
-    assert "Indexed 1 events" in capsys.readouterr().out
+    assert "Indexed 1 event." in capsys.readouterr().out
     assert search_all("refund") == [("desk", 1)]
 
 

@@ -10,6 +10,7 @@ from django.core.management.base import CommandError
 
 from conversations.core import schema_state
 from conversations.core.errors import Conflict, NotFound, SwitchboardError
+from conversations.core.plain_text import counted
 from conversations.core.principals import SYSTEM
 from conversations.events import registry
 from conversations.import_export.progress import ProgressLine
@@ -69,7 +70,7 @@ class Command(RecordedTextCommand):
             raise CommandError(error.full_message) from None
         finally:
             progress.end()
-        self.stdout.write(f"Expired {expired:,} events; {held:,} are on hold or belong to an active run.")
+        self.stdout.write(f"Expired {counted(expired, 'event')}; {held:,} are on hold or belong to an active run.")
         if expired:
             journal.update(settings.DATA_DIR)
             purge(self.stdout)
@@ -109,7 +110,9 @@ class Command(RecordedTextCommand):
                     expired, held = retention_job.run_rule(rule, progress.tell)
                 finally:
                     progress.end()
-                self.stdout.write(f"Expired {expired:,} events; {held:,} are on hold or belong to an active run.")
+                self.stdout.write(
+                    f"Expired {counted(expired, 'event')}; {held:,} are on hold or belong to an active run."
+                )
                 count += expired
         if count:
             journal.update(settings.DATA_DIR)
@@ -119,4 +122,4 @@ class Command(RecordedTextCommand):
         counts, held = expiry.preview(rule)
         for kind, count in sorted(counts.items()):
             self.stdout.write(f"{kind}: {count:,}")
-        self.stdout.write(f"{counts.total():,} events, of which {held:,} are on hold. Nothing was changed.")
+        self.stdout.write(f"{counted(counts.total(), 'event')}, of which {held:,} are on hold. Nothing was changed.")

@@ -9,6 +9,7 @@ from django.db import OperationalError
 
 from conversations.core import data_dir, schema_state
 from conversations.core.db_threads import unavailable
+from conversations.core.plain_text import counted
 from conversations.events.log import rebuild
 from conversations.import_export.progress import ProgressLine
 
@@ -47,4 +48,4 @@ class Command(BaseCommand):
                 progress.tell(conversations, events)
         finally:
             progress.end()
-        self.stdout.write(f"Rebuilt {conversations:,} conversations from {events:,} events.")
+        self.stdout.write(f"Rebuilt {counted(conversations, 'conversation')} from {counted(events, 'event')}.")

@@ -10,6 +10,7 @@ from django.db import connection
 
 from conversations.core import data_dir, schema_state
 from conversations.core.errors import SwitchboardError, Unavailable
+from conversations.core.plain_text import counted
 from conversations.core.principals import SYSTEM
 from conversations.management import option_rules
 from conversations.management.recorded_text import RecordedTextCommand
@@ -85,7 +86,7 @@ class Command(RecordedTextCommand):
             self.stdout.write(f"Request {number} waits for an admin to confirm it on the Redaction page.")
             return
         for done in outcome.redacted:
-            self.stdout.write(f"Redacted {len(done.seqs):,} events of {done.conversation}.")
+            self.stdout.write(f"Redacted {counted(len(done.seqs), 'event')} of {done.conversation}.")
         if outcome.entries:
             self.stdout.write(f"Erased the personal text of {outcome.entries:,} audit entries.")
         for key, why in outcome.refused:
@@ -106,7 +107,7 @@ class Command(RecordedTextCommand):
             count = journal.apply(path)
         except Unavailable as error:
             raise CommandError(error.full_message) from None
-        self.stdout.write(f"Redacted {count:,} events again.")
+        self.stdout.write(f"Redacted {counted(count, 'event')} again.")
         journal.update(settings.DATA_DIR)
         purge(self.stdout)
 

@@ -9,6 +9,7 @@ from django.db import connection
 
 from conversations.core import data_dir, schema_state
 from conversations.core.errors import Unavailable
+from conversations.core.plain_text import counted
 from conversations.events.log.commit_batch import be_writer
 from conversations.import_export.progress import ProgressLine
 from conversations.search import index_writer
@@ -34,7 +35,7 @@ class Command(BaseCommand):
                 self._work(indexer)
         except Unavailable as error:
             raise CommandError(error.message + ": stop it first" * (error.code == data_dir.HELD)) from None
-        self.stdout.write(f"Indexed {indexer.indexed:,} events.")
+        self.stdout.write(f"Indexed {counted(indexer.indexed, 'event')}.")
 
     def _work(self, indexer: Indexer) -> None:
         progress, is_told = ProgressLine(self.stderr, "Indexed: {} events, {} to go"), False
