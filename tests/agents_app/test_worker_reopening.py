@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from agents import Agent, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
-from agents_app.worker.nested_runs import agent_tool
 from pydantic import BaseModel
 
+from agents_app.nested_runs import agent_tool
 from agents_app.teams.definition import Team
 from agents_app.worker import agent_run
 from conversations.core.principals import SYSTEM
