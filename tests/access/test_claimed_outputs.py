@@ -19,7 +19,8 @@ from conversations.core.errors import NotAllowed, TooLate
 from conversations.core.principals import REDIS, SYSTEM
 from conversations.events import log
 from conversations.events.payload import parse
-from conversations.models import Conversation
+from conversations.models import Conversation, Run
+from tests.support import teamwork
 from tests.support.agents_running import ended_runs, working
 from tests.support.cast import cast
 from tests.support.responses import answer, ask, user
@@ -66,11 +67,15 @@ def test_who_was_first_is_told_by_ours_alone(door):
 
 def test_who_was_first_is_the_principal_and_not_what_it_says():
     otto = cast()["operator"]
-    payload = {"event": "run.stopping", "run_id": "r", "how": "stop", "by": "user:ada"}
-    log.append([log.from_internal("c", payload, principals.user_principal("maria"))])
+    teamwork.team()
+    teamwork.say(otto)
+    run = teamwork.claim().run
+    Run.objects.filter(id=run).update(stop="stop")
+    payload = {"event": "run.stopping", "run_id": run, "how": "stop", "by": "user:ada"}
+    log.append([log.from_internal("flood", payload, principals.user_principal("maria"))])
 
     with pytest.raises(TooLate) as refused:
-        control.stop(otto, "c", "enough")
+        control.stop(otto, "flood", "enough")
 
     assert refused.value.first["by"] == "user:maria"
 

@@ -6,7 +6,13 @@ from decimal import Decimal
 import pytest
 
 from conversations.core import model_prices
-from conversations.core.model_prices import cost, shown
+from conversations.core.model_prices import ModelTokenCount, shown
+
+READ, WRITTEN = {"cached": 1_000_000}, {"written": 1_000_000}
+
+
+def cost(model, input_tokens, output_tokens, *, cached=0, written=0):
+    return model_prices.cost(ModelTokenCount(model, False, input_tokens, cached, written, output_tokens))
 
 
 @pytest.fixture
@@ -24,6 +30,12 @@ def test_a_listed_model_costs_what_its_tokens_cost():
     assert both > cost("gpt-4o", 1_000_000, 0) > 0
     assert both == cost("gpt-4o", 1_000_000, 0) + cost("gpt-4o", 0, 1_000_000)
     assert cost("litellm/openai/gpt-4o", 1_000_000, 1_000_000) == both
+
+
+def test_input_of_a_cache_has_prices_of_its_own():
+    plain, read, written = (cost("claude-sonnet-4-5", 1_000_000, 0, **part) for part in ({}, READ, WRITTEN))
+
+    assert (read, written) == (plain / 10, plain * Decimal("1.25"))
 
 
 @pytest.mark.parametrize("model", ["", "demo", "no-such-model-of-anybody", "/", "gpt-4o\x00" * 40])

@@ -61,10 +61,10 @@ def test_an_event_that_cannot_be_redacted_keeps_no_other_from_expiring(monkeypat
         aged(key, 1)
     tombstone = redact.tombstone
 
-    def failing(body):
+    def failing(body, earlier=None):
         if "unusual-c" in json.loads(body)["content"]:
             raise ValueError("no tombstone")
-        return tombstone(body)
+        return tombstone(body, earlier)
 
     monkeypatch.setattr(redact, "tombstone", failing)
 

@@ -10,6 +10,7 @@ from django.test import Client
 
 from conversations.core import model_prices, principals
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
+from conversations.core.model_prices import ModelTokenCount
 from conversations.events import log
 from conversations.models import AuditEntry, Role, SavedView, ToolSchema
 from conversations.runs.approvals import decide
@@ -147,7 +148,7 @@ def test_costs_are_those_of_known_models_and_a_total_says_where_some_are_unknown
         usage = {"input_tokens": tokens, "output_tokens": tokens}
         output = {"event": "output", "agent": "A", "text": "x", "model": model, "usage": usage}
         log.append([toolcalls.event("turns", output)])
-    listed = model_prices.shown(model_prices.cost("gpt-4o", 1_000_000, 1_000_000))
+    listed = model_prices.shown(model_prices.cost(ModelTokenCount("gpt-4o", False, 1_000_000, 0, 0, 1_000_000)))
 
     page = browser.get("/numbers/?last=24h").content.decode()
 
