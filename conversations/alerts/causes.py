@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from conversations.alerts import alarms
 from conversations.alerts.kinds import Case
+from conversations.core.plain_text import counted
 from conversations.core.secret_masking import mask
 from conversations.core.write_transaction import lock_actions, write_transaction
 from conversations.events import registry
@@ -83,7 +84,7 @@ def _failure(fields: dict[str, object]) -> tuple[str, str]:
 
 def _gap(fields: dict[str, object]) -> tuple[str, str]:
     lost = fields.get("lost")
-    count = f"{lost:,} events lost" if isinstance(lost, int) else "events lost"
+    count = f"{counted(lost, 'event')} lost" if isinstance(lost, int) else "events lost"
     return _text(fields, "reason")[:LEGIBLE], f"{count}: {_text(fields, 'why')}"[:LEGIBLE]
 
 

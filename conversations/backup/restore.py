@@ -25,6 +25,7 @@ from conversations.core import schema_state
 from conversations.core.bounded_groups import bounded_groups
 from conversations.core.errors import Conflict, Invalid, Unavailable
 from conversations.core.failpoints import failpoint
+from conversations.core.plain_text import counted
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import write_transaction
 from conversations.events import epoch
@@ -243,7 +244,7 @@ def _redact_again(path: Path) -> Iterator[str]:
     """Repeat the redactions made since the backup, if the redaction journal is in this data directory."""
     try:
         if count := journal.apply(path):
-            yield f"{count:,} events that were redacted since the backup are redacted again."
+            yield f"Redacted again: {counted(count, 'event')} that had been redacted since the backup."
     except Unavailable as error:
         yield f"What was redacted since the backup is there again, and the server will not start: {error.message}."
     if not path.exists():

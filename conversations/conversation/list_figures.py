@@ -17,13 +17,12 @@ def live_beyond(shown: Collection[int], needing: Collection[int]) -> tuple[int, 
     newest = Conversation.objects.visible().filter(last_at__gt=since).newest_first()
     recent = [ConversationEnd(*row) for row in newest.values_list(*ConversationEnd._fields)[:MAX_COUNTED]]
     top = Run.objects.filter(kind="agent", parent_call=None)
-    working = [
-        id_
+    running, queued = (
+        list(top.filter(status=status).values_list("conversation", flat=True)[:MAX_COUNTED])
         for status in ("running", "queued")
-        for id_ in top.filter(status=status).values_list("conversation", flat=True)[:MAX_COUNTED]
-    ]
+    )
     left = [end for end in recent if end.id not in shown and end.id not in needing]
     live = {end.id for end in left} - history_among(left)
-    busy = set(working) - set(shown) - set(needing) - live
+    busy = {*running, *queued} - set(shown) - set(needing) - live
     busy = set(Conversation.objects.visible().filter(id__in=busy).values_list("id", flat=True)) if busy else busy
-    return len(live | busy), MAX_COUNTED in (len(recent), len(working))
+    return len(live | busy), any(len(rows) == MAX_COUNTED for rows in (recent, running, queued))

@@ -12,6 +12,7 @@ from django.db.models import Q
 from conversations.access.permissions import Who
 from conversations.core import write_ahead_log
 from conversations.core.errors import Conflict, Invalid
+from conversations.core.plain_text import counted
 from conversations.events.log import hash_chain
 from conversations.models import Approval, AuditEntry, Conversation, Event, RedisPosition, Run, SessionItem, ToolCall
 from conversations.redaction import (
@@ -110,7 +111,7 @@ class RedactionScope(NamedTuple):
             return f"{self.field} of tool call {self.call}" if self.field else f"tool call {self.call}"
         if self.entries:
             return f"{len(self.entries):,} {'entry' if len(self.entries) == 1 else 'entries'} of the audit log"
-        return f"{len(self.events):,} {'event' if len(self.events) == 1 else 'events'} of {self.conversation}"
+        return f"{counted(len(self.events), 'event')} of {self.conversation}"
 
 
 class RedactedPlace(NamedTuple):

@@ -40,8 +40,14 @@ def trace(title: str, key: str, read: TimelineEvents, layout: TimelineLayout) ->
     return {
         "traceEvents": [*_names(title, threads), *entries],
         "displayTimeUnit": "ms",
-        "otherData": about | ({"left_out": f"events 1 to {read.first - 1}"} if read.first > 1 else {}),
+        "otherData": about | _limits(read),
     }
+
+
+def _limits(read: TimelineEvents) -> Entry:
+    """Return what the trace cannot show."""
+    left_out: Entry = {"left_out": f"events 1 to {read.first - 1}"} if read.first > 1 else {}
+    return left_out if read.is_timed else left_out | {"times": "the record has none: each is the number of an event"}
 
 
 def _slices(read: TimelineEvents, layout: TimelineLayout) -> Iterator[_Slice]:

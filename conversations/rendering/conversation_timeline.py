@@ -73,6 +73,7 @@ def layout(read: TimelineEvents, *, failures: bool = False, upto: int = 0) -> Ti
     rows += external + [[call_row(call, 0)] for call in rest]
     rows += [[_message(parse_event(event))] for event in outputs if event.seq not in events.repeated]
     rows.sort(key=lambda block: (block[0].seq, block[0].start))
+    rows = rows if read.is_timed else [[_in_order(row) for row in block] for block in rows]
     flat = [row for block in rows for row in (_with_failures(block) if failures else block)]
     everything = [row for block in rows for row in block]
     first = min((row.start for row in everything), default=0)
@@ -92,6 +93,11 @@ def _message(read: ParsedEvent) -> TimelineRow:
         *("message", 0, sender, " ".join(text.split()), event.at, event.at, event.seq, event.seq),
         principal=event.principal,
     )
+
+
+def _in_order(row: TimelineRow) -> TimelineRow:
+    """Return a row of a record without times, from its first event to its last."""
+    return row._replace(start=row.seq, end=row.last_seq, turns=())
 
 
 def _with_failures(block: Sequence[TimelineRow]) -> list[TimelineRow]:

@@ -44,7 +44,7 @@ def text(read: ParsedEvent, lane: Lane) -> str:
     if is_for_budget(read):
         return ""
     if read.event.kind == "approval.decided":
-        return line(read.body.get("message")) or line(read.body.get("output"))
+        return " · ".join(filter(None, (line(read.body.get(name)) for name in ("message", "output"))))
     return line(read.body.get(lane.field)) if lane.field else read.payload.words
 
 

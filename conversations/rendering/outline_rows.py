@@ -32,7 +32,7 @@ def rows_of(events: Iterable[Stored]) -> list[OutlineRow]:
     """Return the rows of events in order; an agent when another one continues, messages when a person speaks."""
     rows: list[OutlineRow] = []
     working, repeats = "", RepeatWatch()
-    agents: dict[str, ParticipantMark] = {}  # who works, by run
+    agents: dict[str, ParticipantMark] = {}  # who works, by run of ours
     for event in events:
         if repeats.of(event) and event.kind == "user_message":
             continue
@@ -40,9 +40,10 @@ def rows_of(events: Iterable[Stored]) -> list[OutlineRow]:
             continue  # a thumb alone
         row = _row(event)
         if row.sort == "agent":
-            if (mark := agents.get(event.run or "")) and event.kind == "run.started":
+            if event.run and (mark := agents.get(event.run)) and event.kind == "run.started":
                 row = row._replace(mark=mark)  # a further attempt continues with the agent that paused
-            agents[event.run or ""] = row.mark
+            if event.run:
+                agents[event.run] = row.mark
             if row.mark.key == working:
                 continue
             working = row.mark.key

@@ -257,7 +257,8 @@ def call_step(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw a step of a call that is not in the record: a claim from outside, or a stray one."""
     text = event_rows.row_of(read.event.kind).words
     if read.event.kind == "approval.decided":
-        text += f" {hidden_characters.spelled_out(event_rows.line(read.body.get('decision')))[:40]}"
+        decision = event_rows.line(read.body.get("decision"))
+        text += f" {DECISION_WORDS.get(decision) or hidden_characters.spelled_out(decision)[:40]}"
     tag = "" if read.event.run else event_rows.CLAIM
     name = richtext.inline(read.payload.name) if read.payload.name else _words(read, "to")
     detail = _words(read, "why") or _words(read, "message") or _words(read, "reason")

@@ -114,7 +114,8 @@ def _block(run: _Run) -> Iterator[TimelineRow]:
 def _model_call(event: Stored, body: Body) -> TimelineRow:
     turn = ModelTime(event.at - _duration(body), event.at, event.seq)
     name = f"agent:{_agent(body) or 'unknown'}"
-    return TimelineRow("agent", 0, name, "", turn.start, turn.end, event.seq, event.seq, turns=(turn,))
+    state = "failed" if body.get("error") else ""
+    return TimelineRow("agent", 0, name, "", turn.start, turn.end, event.seq, event.seq, state, (turn,))
 
 
 def _agent(body: Body) -> str:

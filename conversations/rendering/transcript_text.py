@@ -56,7 +56,7 @@ def pieces(
     style = _MARKDOWN if form == "markdown" else _PLAIN
     yield style.heading(_line(title), f"{_line(key)}, {counted(head, 'event')}. Times are UTC.")
     day, repeats = "", RepeatWatch()
-    waiting: dict[str, str] = {}  # the tools of calls that wait for approval, by call
+    waiting: dict[str, str] = {}  # the tools of calls that wait for approval, by request
     for event in events:
         entry = _entry(event, repeats, waiting)
         if entry is None:
@@ -109,14 +109,14 @@ def _words_of(read: ParsedEvent, waiting: dict[str, str]) -> tuple[str, str, str
     if kind == "tool_step":
         return _step(read)
     if kind == "approval.requested" and not lane_words.is_for_budget(read):
-        name = waiting[str(read.body.get("tool_call"))] = _line(read.payload.name or "unnamed tool")
+        name = waiting[str(read.body.get("approval_id"))] = _line(read.payload.name or "unnamed tool")
         return f"requested approval for {name}", "", read.payload.args_raw or _json(read.payload.args)
     event_type = registry.find(kind)
     lane = event_type.lane if event_type else None
     if lane is None:
         return _line(kind), "", ""
     did = _line(lane_words.verb(read, lane))
-    if kind == "approval.decided" and (name := waiting.pop(str(read.body.get("tool_call")), "")):
+    if kind == "approval.decided" and (name := waiting.pop(str(read.body.get("approval_id")), "")):
         did = f"{did} {name}" if read.body.get("decision") in ("approve", "reject") else f"{did}: {name}"
     return did, lane_words.text(read, lane), text_of(read.body.get("args_raw")) or ""
 

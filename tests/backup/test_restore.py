@@ -145,7 +145,7 @@ def test_what_was_redacted_since_the_backup_is_redacted_again(filled, place, tmp
 
     printed = other.command("restore", str(file))
 
-    assert "1 events that were redacted since the backup are redacted again" in printed
+    assert "Redacted again: 1 event that had been redacted since the backup." in printed
     with closing(other.database()) as database:
         assert "Size 1" not in str(database.execute("SELECT body FROM conversations_event").fetchall())
     assert "leaves are intact" in other.command("verify")

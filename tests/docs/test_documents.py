@@ -55,7 +55,6 @@ def test_reference_is_what_the_code_says(tmp_path) -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 
-@pytest.mark.slow
 def test_every_citation_has_its_section() -> None:
     text = (ROOT / "docs/architecture.md").read_text()
     sections = set(re.findall(r"^#+ (\d(?:\.\d)?)\b", text, re.MULTILINE))

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-import pytest
 from websockets.sync.client import ClientConnection, connect
 
 from tests.asgi.test_live_socket import receive, sign_in, subscribe
@@ -30,7 +29,6 @@ def people(wire: ClientConnection) -> list[tuple[str, str]]:
     return [(person["name"], person["state"]) for person in receive(wire, "presence")["people"]]
 
 
-@pytest.mark.slow
 def test_people_and_programs_are_told_who_looks_and_an_agents_token_never(door_server, callers) -> None:
     callers["admin"].publish(f"chat:{KEY}", message_payload(KEY, "Is anybody there?", recipient="agent:Desk"))
     walter, rosa = (sign_in(door_server, name) for name in ("walter", "rosa"))

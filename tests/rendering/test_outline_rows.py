@@ -6,7 +6,13 @@ from conversations.events.log.records import Stored
 from conversations.rendering import outline_rows, transcript_text
 from tests.rendering.test_fragments_drawing import stored
 
-ASKED = {"tool_call": "t1", "name": "file_incident", "agent": "Coordinator", "args_raw": '{"severity": 4}'}
+ASKED = {
+    "approval_id": "a1",
+    "tool_call": "t1",
+    "name": "file_incident",
+    "agent": "Coordinator",
+    "args_raw": '{"severity": 4}',
+}
 
 
 def ours(seq: int, kind: str, principal: str = "agent:Dialogue", **body: Any) -> Stored:
@@ -17,7 +23,16 @@ def ours(seq: int, kind: str, principal: str = "agent:Dialogue", **body: Any) ->
 def decided(decision: str, **body: Any) -> list[Stored]:
     return [
         ours(1, "approval.requested", **ASKED),
-        ours(2, "approval.decided", "user:maria", tool_call="t1", by="user:maria", decision=decision, **body),
+        ours(
+            2,
+            "approval.decided",
+            "user:maria",
+            approval_id="a1",
+            tool_call="t1",
+            by="user:maria",
+            decision=decision,
+            **body,
+        ),
     ]
 
 
@@ -36,6 +51,26 @@ def test_a_run_that_resumes_continues_with_the_agent_that_paused() -> None:
     )
 
     assert [(row.seq, row.mark.title) for row in rows] == [(1, "Dialogue"), (2, "Coordinator"), (4, "Dialogue")]
+
+
+def test_agents_of_runs_elsewhere_are_told_apart() -> None:
+    events = [stored(n, "run.started", agent=agent, run_id=agent) for n, agent in enumerate(("Coder", "Tester"), 1)]
+
+    assert [row.mark.title for row in outline_rows.rows_of(events)] == ["Coder", "Tester"]
+
+
+def test_each_decision_names_the_tool_of_its_own_request() -> None:
+    requests = [
+        stored(n, "approval.requested", approval_id=tool, name=tool, agent="Coder")
+        for n, tool in enumerate(("pay", "delete_all"), 1)
+    ]
+    rejected = ours(3, "approval.decided", "user:maria", approval_id="pay", decision="reject")
+
+    assert "maria rejected pay" in text([*requests, rejected])
+
+
+def test_a_response_shows_its_message_and_its_output() -> None:
+    assert "try later · closed" in text(decided("respond", message="try later", output="closed"))
 
 
 def test_a_decision_and_a_reason_are_in_plain_words() -> None:

@@ -124,6 +124,20 @@ def test_a_record_without_times_is_drawn_in_the_order_of_its_events(team: dict[s
     assert re.findall(r'class="took">([^<]*)<', page) == ["Event", "1", "2", "4"]
 
 
+def test_a_failed_model_call_in_no_run_is_among_the_failures() -> None:
+    tell({"event": "model.call", "agent": "Coder", "model": "m", "error": "overloaded", "duration_ms": 500})
+
+    read = timeline_reads.read(Conversation.objects.get().pk, "c", 1)
+
+    assert [row.state for row in conversation_timeline.layout(read, failures=True).rows] == ["failed"]
+
+
+def test_durations_count_for_nothing_where_a_record_has_no_times() -> None:
+    tell({"event": "model.call", "agent": "Coder", "duration_ms": 500}, by=principals.import_principal("file"))
+
+    assert [(row.start, row.end) for row in rows()] == [(1, 1)]
+
+
 def test_a_record_with_a_time_is_drawn_along_time() -> None:
     at = datetime(2025, 11, 20, tzinfo=UTC)
     tell(SAID | {"content": "Your move.", "created_at": at.isoformat()}, by=principals.import_principal("file"))

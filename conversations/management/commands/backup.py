@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from conversations.backup import make_backup
 from conversations.core import schema_state
 from conversations.core.errors import SwitchboardError
+from conversations.core.plain_text import counted
 from conversations.core.principals import SYSTEM
 from conversations.evidence.checkpoints import Signer
 from conversations.import_export.progress import ProgressLine
@@ -41,8 +42,8 @@ class Command(BaseCommand):
             progress.end()
         facts = made.manifest
         self.stdout.write(
-            f"Backed up {facts['conversations']:,} conversations with {facts['events']:,} events to {made.path}"
-            f" ({made.size:,} bytes)."
+            f"Backed up {counted(facts['conversations'], 'conversation')} with {counted(facts['events'], 'event')} to"
+            f" {made.path} ({made.size:,} bytes)."
         )
         self.stdout.write(f"SHA-256 of all but its last 64 bytes: {made.digest}")
         self.stdout.write("It contains all recorded text and password and token digests, but not the secret key.")

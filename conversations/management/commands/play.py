@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from conversations.core.errors import SwitchboardError, reason_of
+from conversations.core.plain_text import counted
 from conversations.import_export.destination import open_destination
 from conversations.import_export.detect_format import recordings
 from conversations.import_export.file_reader import RecordingFile
@@ -58,7 +59,7 @@ class Command(RecordedTextCommand):
             raise CommandError("stopped", returncode=130) from None
         finally:
             progress.end()
-        self.stdout.write(f"Played {count:,} events in {len(parts)} conversation{'s' * (len(parts) != 1)}.")
+        self.stdout.write(f"Played {counted(count, 'event')} in {counted(len(parts), 'conversation')}.")
 
     def _parts(self, file: Path, report: ImportReport, options: dict[str, Any]) -> list[PlayedConversation]:
         """Choose what to play. A single conversation is read while it plays; several are read before."""

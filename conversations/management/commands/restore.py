@@ -13,6 +13,7 @@ from conversations.backup import archive
 from conversations.backup.restore import restore
 from conversations.core import data_dir
 from conversations.core.errors import SwitchboardError, Unavailable
+from conversations.core.plain_text import counted
 from conversations.evidence.checkpoints import Signer
 from conversations.import_export.progress import ProgressLine
 
@@ -44,7 +45,8 @@ class Command(BaseCommand):
                     for _ in lines:
                         pass
         self.stdout.write(
-            f"{file} is complete: {facts['conversations']:,} conversations with {facts['events']:,} events."
+            f"{file} is complete: {counted(facts['conversations'], 'conversation')} with"
+            f" {counted(facts['events'], 'event')}."
         )
         if facts.get("checkpoint"):
             self.stdout.write(f"Its checkpoint:\n\n{facts['checkpoint']}")
@@ -63,8 +65,8 @@ class Command(BaseCommand):
             progress.end()
         facts = done.manifest
         self.stdout.write(
-            f"Restored {facts['conversations']:,} conversations with {facts['events']:,} events and checked them."
-            f" A new epoch has begun: {done.epoch}."
+            f"Restored {counted(facts['conversations'], 'conversation')} with {counted(facts['events'], 'event')} and"
+            f" checked them. A new epoch has begun: {done.epoch}."
         )
         for note in done.notes:
             self.stdout.write(note)

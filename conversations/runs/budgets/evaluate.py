@@ -157,9 +157,11 @@ def _in_conversation(rule: BudgetRule, conversation: str) -> Decimal:
     rows = ModelUsage.objects.filter(conversation__key=conversation)
     rows = rows.filter(agent=rule.agent) if rule.agent else rows
     if rule.measure == "calls":
-        calls = ToolCall.objects.filter(conversation__key=conversation, finished_seq=None).exclude(origin=ORIGIN)
+        calls = ToolCall.objects.filter(NOT_BEGUN, conversation__key=conversation, finished_seq=None)
+        calls = calls.exclude(origin=ORIGIN)
         calls = calls.filter(agent=rule.agent) if rule.agent else calls
-        return Decimal((rows.aggregate(total=Sum("calls"))["total"] or 0) - calls.filter(NOT_BEGUN).count())
+        open_calls = sum(calls.filter(call_id__isnull=has_none).count() for has_none in (False, True))  # an index each
+        return Decimal((rows.aggregate(total=Sum("calls"))["total"] or 0) - open_calls)
     if rule.measure == "minutes":
         return _minutes(rows.aggregate(ms=Sum("worked_ms"))["ms"] or 0)
     names = ("model", "is_demo", "input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens")
