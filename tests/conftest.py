@@ -139,8 +139,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     databases.choose(config, items)
     tiers.choose(config, items)
     driving = {item.path for item in items if "chromium" in getattr(item, "fixturenames", ())}
-    first = {path: -path.stat().st_size for path in driving}
-    items.sort(key=lambda item: first.get(item.path, -math.inf))
+    sizes: Counter[Path] = Counter()  # of the code of a file's chosen tests: how long they take, roughly
+    for item in items:
+        sizes[item.path] += len(item.function.__code__.co_code) if isinstance(item, pytest.Function) else 0
+    items.sort(key=lambda item: -sizes[item.path] if item.path in driving else -math.inf)
 
 
 @pytest.hookimpl(optionalhook=True)
