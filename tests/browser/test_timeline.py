@@ -168,7 +168,7 @@ def test_without_scripts_rows_are_links(talk: Transcript, plain_page: Page) -> N
     expect(plain_page.locator("#e1")).to_be_visible()
 
 
-TICKS = """async (scale) => {
+LABELS_OF = """async (scale) => {
   const { TimelineScale } = await import("/static/js/timeline-scale.js");
   const drawn = new TimelineScale();
   drawn.read({ dataset: { width: "1000000", scale: JSON.stringify(scale) } });
@@ -180,7 +180,7 @@ TICKS = """async (scale) => {
 def test_the_end_of_a_pause_is_rounded_before_it_is_split(empty_page: Page) -> None:
     begin, end = (0, 1_000, 0, 400_000, False), (119_960, 120_960, 600_000, 1_000_000, False)
 
-    labels = empty_page.evaluate(TICKS, [begin, (1_000, 119_960, 400_000, 600_000, True), end])
+    labels = empty_page.evaluate(LABELS_OF, [begin, (1_000, 119_960, 400_000, 600_000, True), end])
 
     assert "2 min" in labels
     assert not [label for label in labels if "60" in label]
