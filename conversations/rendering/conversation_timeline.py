@@ -159,8 +159,8 @@ class _SortedEvents:
         if self._spoken.is_echo(event.seq, event.kind, read.payload):
             return
         self.messages.append(read)
-        mark = self._output_mark if self._output == event.seq - 1 else ""
-        if event.kind == "message" and repeats_output(read.payload, mark):
+        is_next = event.kind == "message" and self._output == event.seq - 1
+        if is_next and repeats_output(read.payload, self._output_mark):
             self.repeated.add(self._output)
 
 

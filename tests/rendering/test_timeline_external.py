@@ -124,6 +124,14 @@ def test_a_record_without_times_is_drawn_in_the_order_of_its_events(team: dict[s
     assert re.findall(r'class="took">([^<]*)<', page) == ["Event", "1", "2", "4"]
 
 
+def test_a_message_that_names_another_output_hides_none() -> None:
+    answer = {"event": "output", "agent": "Coder", "text": "Done."}
+    between = {"event": "tool_step", "agent": "Coder", "name": "look", "status": "start"}
+    tell(answer, between, SAID | {"content": "Something else.", "metadata": {"output_id": "elsewhere"}})
+
+    assert [row.words for row in rows() if row.kind == "message"] == ["Done.", "Something else."]
+
+
 def test_a_failed_model_call_in_no_run_is_among_the_failures() -> None:
     tell({"event": "model.call", "agent": "Coder", "model": "m", "error": "overloaded", "duration_ms": 500})
 
