@@ -25,9 +25,10 @@ def decisions_about(answered: Sequence[Answered], run: str) -> dict[str, Decisio
     attempts = Run.objects.filter(conversation=own.conversation_id, agent=own.agent, input_seq=own.input_seq)
     digests = {call.call_id: recorded_digests(call.arguments) for call in answered}
     calls = ToolCall.objects.filter(run__in=attempts.values("id"), name=ACTION, call_id__in=digests)
-    rows = calls.order_by("called_seq").values_list("call_id", "run", "id", "arguments_digest")
+    rows = list(calls.order_by("called_seq").values_list("call_id", "run", "id", "arguments_digest"))
+    decided = {made_by: stored_decisions.decisions(made_by) for made_by in {row[1] for row in rows} if made_by}
     return {
-        call_id: stored_decisions.decisions(made_by).get(id_, REFUSED)
+        call_id: decided[made_by].get(id_, REFUSED)
         for call_id, made_by, id_, digest in rows
         if call_id and made_by and digest in digests[call_id]
     }
