@@ -243,9 +243,8 @@ def _spend(time_range: Range, seen: SqlCondition) -> tuple[list[Spent], datetime
         for index, number in enumerate(figures):
             spent[min(int(span), time_range.spans - 1), agent, model, bool(is_demo)][index] += int(number)
     is_cut = sum(row[6] for row in rows) >= TURNS
-    return [Spent(*key, *sums) for key, sums in spent.items()], to_datetime(
-        min(r[10] for r in rows)
-    ) if is_cut else None
+    oldest = to_datetime(min(row[10] for row in rows)) if is_cut else None
+    return [Spent(*key, *sums) for key, sums in spent.items()], oldest
 
 
 def _review(time_range: Range) -> list[Reviews]:
