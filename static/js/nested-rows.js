@@ -1,12 +1,9 @@
 /**
  * The rows nested in the blocks of calls (`.inner`), which are thousands once a nested agent has worked for hours: a line
- * in place of the oldest. Used by `transcript-rows` and `row-separators`.
+ * in place of the oldest. Used by `transcript-rows`.
  */
 const MAX_NESTED = 300; // rows of one call that stay when its oldest are unloaded
 const BATCH = 100; // rows that are unloaded at once: the line in their place is replaced, and would lose the focus
-
-/** Returns the lists of rows in a list and in the rows of it, however deep. Does not visit the content of rows. @param {Element} list */
-export const listsIn = (list) => [list, ...[...list.children].flatMap(({ lastElementChild: last }) => (last?.matches(".inner") ? listsIn(last) : []))];
 
 /** Remove the oldest rows nested in a call, if they are too many, with a line in their place. Returns what was removed. @param {Element} inner */
 export const unloadNested = (inner) => {

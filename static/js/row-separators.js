@@ -2,9 +2,29 @@
  * Adapts rows to the row before each: a line between two days, no repeated name of the same sender, and the event numbers
  * of an output's streamed parts. `dashboard/pages/row_separators.py` does the same on the server.
  */
-import { listsIn } from "./nested-rows.js";
 import { stretchesOf } from "./visible-rows.js";
 
+/** Elements of the page. Those that left it are forgotten. */
+class ElementsOfPage {
+  #elements = new Set();
+
+  add(element) {
+    if (!this.#elements.has(element) && this.#elements.size % 256 === 255) this.#forgetOthers();
+    this.#elements.add(element);
+  }
+
+  get all() {
+    this.#forgetOthers();
+    return [...this.#elements];
+  }
+
+  #forgetOthers() {
+    for (const element of this.#elements) if (!element.isConnected) this.#elements.delete(element);
+  }
+}
+
+const rowsOfSeveral = new ElementsOfPage(); // rows of several events, the last of which may be far from the others
+const nestedLists = new ElementsOfPage(); // the rows within calls
 const dayFormat = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long", year: "numeric" });
 
 /**
@@ -14,10 +34,20 @@ const dayFormat = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "nume
  */
 export const separateRows = (rows, previous = null) => {
   let before = previous;
+  for (const row of rows) register(row);
   for (const row of rows) {
     separate(row, before);
     before = row;
   }
+};
+
+/** Store where the numbers of a row's events are looked up; also those of the rows nested in it. */
+const register = (row) => {
+  if (row.dataset.last) rowsOfSeveral.add(row);
+  const { lastElementChild: last } = row;
+  if (!last?.matches(".inner")) return;
+  nestedLists.add(last);
+  for (const nested of last.children) register(nested);
 };
 
 const separate = (row, before) => {
@@ -52,10 +82,8 @@ const lastDrawnBefore = (row) => {
 const othersThan = (row) => {
   const page = row.closest(".transcript");
   if (!page) return document.querySelectorAll("[data-seq]");
-  return stretchesOf(page).flatMap(listsIn).flatMap((list) => {
-    const several = [...list.children].filter((other) => other.hasAttribute("data-last"));
-    return [rowBefore(row, list), ...several].filter(Boolean);
-  });
+  const lists = [...stretchesOf(page), ...nestedLists.all];
+  return [...lists.map((list) => rowBefore(row, list)).filter(Boolean), ...rowsOfSeveral.all];
 };
 
 /** Returns the last row of a list before a row, or null. */
