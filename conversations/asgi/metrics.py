@@ -20,9 +20,10 @@ from conversations.access import authentication, origin_check, permissions
 from conversations.access.audit import refusal_counter
 from conversations.asgi import route
 from conversations.core import node_heartbeat
-from conversations.core.errors import NotAllowed, NotSignedIn, SwitchboardError
+from conversations.core.errors import MethodNotAllowed, NotAllowed, NotSignedIn, SwitchboardError
 from conversations.realtime.server_runtime import ServerRuntime
 
+METHODS = ("GET", "HEAD")
 FRESH = 5.0  # seconds for which the nodes' rows are cached
 
 # name of the metric, key of the recorder's facts, what it says
@@ -51,8 +52,8 @@ class MetricsEndpoint:
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Return 200 with the text, or an error."""
         try:
-            if scope["method"] not in ("GET", "HEAD"):
-                raise _method_not_allowed()
+            if scope["method"] not in METHODS:
+                raise MethodNotAllowed(METHODS)
             await asyncio.to_thread(_require, scope)
             text = await asyncio.to_thread(self._scrape)
         except SwitchboardError as error:
@@ -171,9 +172,3 @@ def _require(scope: route.Scope) -> None:
             origin_check.address_of(scope), "metrics", str(caller.principal), reason="not allowed"
         )
         raise NotAllowed(f"{caller.principal} may not read metrics")
-
-
-def _method_not_allowed() -> SwitchboardError:
-    error = SwitchboardError("method must be GET", code="method_not_allowed")
-    error.status = 405
-    return error

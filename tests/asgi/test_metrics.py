@@ -15,6 +15,7 @@ from conversations.asgi.metrics import MetricsCollector
 from conversations.models import Conversation
 from conversations.realtime import node_facts
 from conversations.realtime.server_runtime import ServerRuntime
+from tests.support.doors import Caller
 from tests.support.live import Server, until
 from tests.support.services import RedisServer, running
 
@@ -78,6 +79,13 @@ def test_metrics_are_for_those_with_the_right(server):
     assert get(server, "/metrics", Authorization="Bearer wrong")[0] == 401
     assert get(server, "/metrics", Authorization=f"Bearer {viewer}")[0] == 403
     assert get(server, "/metrics", Authorization=f"Bearer {server.secret}")[0] == 200
+
+
+def test_metrics_name_the_methods_that_they_have(server):
+    answer = Caller(server, server.secret).ask("POST", "/metrics", b"{}")
+
+    assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
+    assert answer.body["error"] == {"code": "method_not_allowed", "message": "method must be GET, HEAD"}
 
 
 def test_metrics_count_what_happened(server):
