@@ -117,11 +117,12 @@ def _as_own(parsed: ParsedPayload, text: str, caller: Caller) -> tuple[ParsedPay
 
 
 def _require_own_handoff(text: str, caller: Caller) -> None:
-    """Raise NotAllowed for a handoff from another agent: readers treat `from_agent` as the sender."""
+    """Raise NotAllowed for a handoff from another agent, Invalid if `from_agent` is no text: readers treat it as the
+    sender."""
     try:
         giver = _handoff.decode(text).from_agent
     except msgspec.ValidationError:
-        giver = "what is no name"
+        raise Invalid("must be a string", field="payload.from_agent") from None
     if giver and not permissions.may_speak_as(caller.agent, giver):
-        why = f"{caller.principal} hands over from {caller.agent} only, not from {giver[:80]}"
+        why = f"{caller.principal} may hand over only from {caller.agent}, not from {giver[:80]}"
         raise NotAllowed(why, field="payload.from_agent")

@@ -15,7 +15,7 @@ from conversations.access.accounts import tokens
 from conversations.asgi import published_message
 from conversations.conversation import control, fork
 from conversations.core import principals
-from conversations.core.errors import NotAllowed, TooLate
+from conversations.core.errors import Invalid, NotAllowed, TooLate
 from conversations.core.principals import REDIS, SYSTEM
 from conversations.events import log
 from conversations.events.payload import parse
@@ -87,12 +87,21 @@ def event_of(agent, payload):
     return published_message.event_of("stream:c", msgspec.Raw(body), None, caller)
 
 
-@pytest.mark.parametrize("giver", ["Billing", "agent:Billing", ["mallory"], {"name": "mallory"}, 7])
+@pytest.mark.parametrize("giver", ["Billing", "agent:Billing"])
 def test_an_agents_token_hands_over_from_no_other_agent(giver):
     with pytest.raises(NotAllowed) as refused:
         event_of("mallory", {"event": "agent.handoff", "from_agent": giver, "to_agent": "mallory"})
 
-    assert refused.value.field == "payload.from_agent"
+    why = f"token:mallory may hand over only from mallory, not from {giver}"
+    assert (refused.value.field, refused.value.message) == ("payload.from_agent", why)
+
+
+@pytest.mark.parametrize("giver", [["mallory"], {"name": "mallory"}, 7])
+def test_an_agents_token_hands_over_from_a_name_alone(giver):
+    with pytest.raises(Invalid) as refused:
+        event_of("mallory", {"event": "agent.handoff", "from_agent": giver, "to_agent": "mallory"})
+
+    assert (refused.value.field, refused.value.message) == ("payload.from_agent", "must be a string")
 
 
 @pytest.mark.parametrize("giver", [{"from_agent": "mallory"}, {"from_agent": "agent:mallory"}, {}, {"from_agent": ""}])
