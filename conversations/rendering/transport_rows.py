@@ -68,13 +68,10 @@ def signal_raised(read: ParsedEvent, group: str | None, repeat: Repeat) -> Marku
 
 
 def _missing(body: Body) -> Markup:
-    """Return what is missing: how many, or from which to which, as far as it is known."""
-    first, last, lost = (body.get(name) for name in ("from", "to", "lost"))
+    """Return what is missing: how many, as far as it is known."""
     if body.get("reason") == "quarantined":
         return safe("One entry could not be stored; it is in quarantine.")
-    if first is not None or last is not None:
-        ends = (richtext.inline(event_rows.line(end) or "?") for end in (first, last))
-        return safe("Entries {} to {} are missing.".format(*ends))
+    lost = body.get("lost")
     if type(lost) is int:
         return safe("One entry is missing here." if lost == 1 else f"{lost:,} entries are missing here.")
     return safe("Entries may be missing here." if "lost" in body else "Entries are missing here.")

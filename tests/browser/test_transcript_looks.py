@@ -28,7 +28,7 @@ def transcript(page: Page, server: Server, token: str) -> Transcript:
     made.call("feedback_formatter_tool_with_a_long_name", status="error", error="McpError: 503", duration_ms=4000)
     made.stream(event="agent.handoff", from_agent="Triage", to_agent="Format Coordinator", reason="two topics")
     made.stream(event="weather.alert", level="orange", area=["Aldersund", UNBROKEN])
-    made.stream(event="record.gap", **{"from": 4, "to": 6, "reason": "The stream was trimmed."})
+    made.stream(event="record.gap", reason="trimmed", why="The stream was trimmed.", lost=3)
     made.publish({"type": "control", "sender": "agent:Triage", "recipient": "agent:Dialogue", "content": "be brief"})
     made.stream(event="token", agent="Format Coordinator", text=f"Still writing {UNBROKEN}", index=0)
     return made

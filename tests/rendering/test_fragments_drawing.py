@@ -22,7 +22,7 @@ KINDS = [
     ("log", {"level": "error", "component": "worker", "message": "hello"}),
     ("conversation.opened", {"title": "hello", "handler": "Dialogue"}),
     ("agent.handoff", {"from_agent": "Dialogue", "to_agent": "Triage", "reason": "hello"}),
-    ("record.gap", {"from": "1-0", "to": "9-0", "reason": "hello"}),
+    ("record.gap", {"reason": "trimmed", "why": "hello", "topic": "stream:c1", "lost": 3}),
     ("weather.alert", {"level": "orange", "words": "hello"}),
     ("tool_step", {"agent": "Dialogue", "name": "geo.locate", "args": {"place": "hello"}}),
 ]

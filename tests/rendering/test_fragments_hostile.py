@@ -93,7 +93,7 @@ def _events(text: str) -> Iterator[tuple[Stored, CallEvents | None]]:
     yield event_, None
     yield event_._replace(principal="user:otto"), None
     yield _stored("agent.handoff", from_agent=text, to_agent=text, reason=text), None
-    yield _stored("record.gap", **{"from": text, "to": text, "reason": text}), None
+    yield _stored("record.gap", reason=text), None
     yield _stored("record.gap", reason=text, why=text, topic=text, since=text, until=text, lost=text), None
     yield _stored("dead_letter", agent=text, error=text, envelope={text: text, "content": text}), None
     yield _stored("signal", sender=text, payload={text: text}), None

@@ -238,7 +238,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"event": "dead_letter", "error": {"odd": ["no text"]}, "envelope": "no object"},
     ],
     "record.gap": [
-        {"event": "record.gap", "from": 4, "to": 6, "reason": "the stream was trimmed"},
+        {"event": "record.gap", "reason": "the stream was trimmed"},
         {"event": "record.gap", "reason": "trimmed", "why": "they were trimmed", "topic": "stream:c", "lost": 1234}
         | {"after": "1795000000000-0", "since": "2026-11-22T01:00:00+00:00", "until": "2026-11-22T01:00:09+00:00"},
         {"event": "record.gap", "reason": "deleted", "why": "the stream was deleted", "lost": None},

@@ -41,7 +41,7 @@ def places(text: str) -> Iterator[dict[str, Any]]:
     yield {"event": "conversation.moved", "to": text, "reason": text}
     yield {"event": "conversation.forked", "parent": text, "forked_at": 1, "title": text, "handler": text, "by": text}
     yield {"event": "agent.handoff", "from_agent": text, "to_agent": text, "reason": text}
-    yield {"event": "record.gap", "from": text, "to": text, "reason": text}
+    yield {"event": "record.gap", "reason": text, "why": text, "topic": text, "since": text, "lost": text}
     yield {"event": text[:64], "words": text, text: [text]}
     step = {"event": "tool_step", "agent": text, "name": text, "tool_call_id": text}
     yield {**step, "args": {text: text}, "args_raw": text, "status": "start"}
