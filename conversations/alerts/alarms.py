@@ -44,7 +44,7 @@ def match(rule: AlertRule, groups: Groups, now: int, *, is_cut: bool = False) ->
                 close(alarm, str(SYSTEM), now)
             continue
         known = set(json.loads(alarm.subjects))
-        _extend(alarm, [case for case in cases if case.subject not in known], now)
+        _extend(alarm, [case for case in cases if case.source_id not in known], now)
         _remember(alarm, cases)
     _open(rule, {group: cases for group, cases in groups.items() if group not in open_alarms}, now)
 
@@ -113,4 +113,4 @@ def _open_of(rule: AlertRule, groups: Groups) -> dict[str, Alarm]:
 
 
 def _subjects(cases: Sequence[Case]) -> str:
-    return json.dumps(sorted({case.subject for case in cases if case.subject})[:MAX_SUBJECTS])
+    return json.dumps(sorted({case.source_id for case in cases if case.source_id})[:MAX_SUBJECTS])

@@ -71,7 +71,7 @@ def _events(notes: Sequence[AlarmCause]) -> Iterator[NotedEvent]:
             fields = json.loads(body)
             cause, detail = _failure(fields) if note.kind == "run_failed" else _gap(fields)
             key, agent = keys[note.conversation_id], agents.get(note.run or "", "")
-            yield NotedEvent(note.kind, Case(cause, key, note.seq, agent, detail, "", note.at))
+            yield NotedEvent(note.kind, Case(cause, key, note.seq, agent, detail, ""))
 
 
 def _failure(fields: dict[str, object]) -> tuple[str, str]:

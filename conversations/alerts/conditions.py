@@ -26,7 +26,7 @@ def cases_of(rule: AlertRule, now: int) -> CurrentCases:
     """Return the current cases of a rule about a lasting condition."""
     if rule.kind == "budget_passed":
         return _passed_budgets(rule)
-    return _late_approvals(rule, now) if rule.kind == "approval_waiting" else _stuck_runs(rule, now)
+    return _late_approvals(rule, now) if rule.kind == "approval_waiting" else _stuck_runs(rule)
 
 
 def _late_approvals(rule: AlertRule, now: int) -> CurrentCases:
@@ -40,12 +40,12 @@ def _late_approvals(rule: AlertRule, now: int) -> CurrentCases:
         origin=Subquery(call.values("origin")),
         replay_of=Subquery(call.values("replay_of")),
     ).filter(_of_agent(rule))
-    columns = ("id", "conversation__key", "asked_seq", "asked_at", "agent", "tool", "origin", "replay_of")
+    columns = ("id", "conversation__key", "asked_seq", "agent", "tool", "origin", "replay_of")
     rows = list(late.order_by("asked_at").values_list(*columns)[:MAX_CASES])
     cause = f"waiting for a decision longer than {time_of(rule.after_s)}"
     cases = [
-        Case(cause, key, seq, agent, _wish(agent, tool, origin, replay_of), id_, at)
-        for id_, key, seq, at, agent, tool, origin, replay_of in rows
+        Case(cause, key, seq, agent, _wish(agent, tool, origin, replay_of), id_)
+        for id_, key, seq, agent, tool, origin, replay_of in rows
     ]
     return CurrentCases(cases, is_cut=len(rows) == MAX_CASES)
 
@@ -62,15 +62,15 @@ def _passed_budgets(rule: AlertRule) -> CurrentCases:
         ToolCall.objects.filter(origin=ORIGIN, status="waiting").order_by("started_at").select_related("conversation")
     )
     waiting = waiting.filter(_of_agent(rule), conversation__is_demo=False, conversation__is_staged=False)
-    columns = ("id", "conversation__key", "called_seq", "agent", "started_at")
+    columns = ("id", "conversation__key", "called_seq", "agent")
     cases = [
-        Case("has spent a budget", key, seq, agent, f"a budget is spent while {agent} works", id_, at)
-        for id_, key, seq, agent, at in waiting.values_list(*columns)[:MAX_CASES]
+        Case("has spent a budget", key, seq, agent, f"a budget is spent while {agent} works", id_)
+        for id_, key, seq, agent in waiting.values_list(*columns)[:MAX_CASES]
     ]
     return CurrentCases(cases, is_cut=len(cases) == MAX_CASES)
 
 
-def _stuck_runs(rule: AlertRule, now: int) -> CurrentCases:
+def _stuck_runs(rule: AlertRule) -> CurrentCases:
     working = Run.objects.filter(status="running", kind="agent", parent_call=None)
     working = working.filter(conversation__is_demo=False)
     places = dict(working.values_list("conversation_id", "conversation__key")[:MAX_CASES])
@@ -80,7 +80,7 @@ def _stuck_runs(rule: AlertRule, now: int) -> CurrentCases:
         "repeats": "repeats itself", "silent": "makes no progress", "turns": "is near its limit of turns"
     }  # fmt: skip
     cases = [
-        Case(causes[run.kind], places[id_], heads[id_], run.agent, f"{run.agent} {run.words}", run.run, now)
+        Case(causes[run.kind], places[id_], heads[id_], run.agent, f"{run.agent} {run.words}", run.run)
         for id_, run in stuck.items()
         if rule.agent in ("", run.agent)
     ]

@@ -36,8 +36,7 @@ class Case(NamedTuple):
     seq: int
     agent: str
     detail: str
-    subject: str
-    at: int  # µs UTC
+    source_id: str  # of the request, call or run that it is about, one of its alarm's `subjects`; empty of events
 
 
 def group_of(grouping: str, case: Case) -> str:
