@@ -1,8 +1,8 @@
 """Alerts: rules that raise alarms about what happens in the record, and notify someone outside.
 
 kinds           what an alarm can be about, and a case of it
-causes          events → cases: failed runs, gaps
-conditions      state rows → cases: approval requests that wait, runs that look stuck
+noted_events    events → cases: failed runs, gaps
+conditions      state rows → cases: approval requests that wait, spent budgets, runs that look stuck
 alarms          cases → alarms, grouped; what opens and closes one, and its delivery
 evaluation      evaluates everything once
 deliveries      what waits to be sent: claimed, retried, given up

@@ -1,5 +1,5 @@
-"""Turn state rows into cases: approval requests that wait too long, runs that look stuck. They last until the rows
-change."""
+"""Turn state rows into cases: approval requests that wait too long, budgets that are spent, runs that look stuck. They
+last until the rows change. Events that raise alarms are turned into cases by `noted_events`."""
 
 from typing import NamedTuple
 

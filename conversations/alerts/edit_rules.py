@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from conversations.access.action_context import audited_action
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
-from conversations.alerts import alarms, causes, deliveries, dispatcher, signing
+from conversations.alerts import alarms, deliveries, dispatcher, noted_events, signing
 from conversations.alerts.rule_fields import FORMS, RuleFields, masked_url
 from conversations.core.database_clock import database_now
 from conversations.core.errors import Conflict, Invalid, NotFound
@@ -26,7 +26,7 @@ def make_rule(by: Who, fields: RuleFields, *, reason: str = "") -> AlertRule:
             raise Invalid(f"there are already {MAX_RULES} alert rules; remove one first")
         _free(fields.name)
         now = database_now()
-        causes.raise_all_alarms(now)
+        noted_events.raise_all_alarms(now)
         secret = "" if fields.form == "email" else signing.new_secret()
         rule = AlertRule.objects.create(
             **fields._asdict(), secret=secret, since=now, updated_by=str(principal), updated_at=now
@@ -53,7 +53,7 @@ def change_rule(by: Who, number: int, fields: RuleFields, *, version: int, reaso
         if rule.form != "email" and not rule.secret:
             rule.secret = signing.new_secret()
         if _about(rule) != was_about:
-            causes.raise_all_alarms(now)
+            noted_events.raise_all_alarms(now)
             _end_alarms(rule, principal, now)
             rule.since = now
         if not rule.is_enabled:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from django.db import connection
 from django.db.models import Subquery
 
-from conversations.alerts import alarms, causes, conditions
+from conversations.alerts import alarms, conditions, noted_events
 from conversations.alerts.kinds import KINDS
 from conversations.core.database_clock import database_now
 from conversations.core.principals import SYSTEM
@@ -28,7 +28,7 @@ class Pending(NamedTuple):
     """What there is to do: rules to evaluate, noted events to process, deliveries to send now or later."""
 
     has_rules: bool
-    has_causes: bool
+    has_noted_events: bool
     has_deliveries: bool
 
 
@@ -42,7 +42,7 @@ def pending() -> Pending:
 def evaluate(now: int, *, is_slow: bool) -> bool:
     """Update all alarms; return whether there is more to do at once. `is_slow`: also evaluate what takes more than a
     query and changes slowly (stuck runs, ends, shelves)."""
-    is_more = causes.raise_alarms(now)
+    is_more = noted_events.raise_alarms(now)
     for rule in AlertRule.objects.active():
         if KINDS[rule.kind].is_lasting and (is_slow or rule.kind in QUICK):
             _match(rule, now)
