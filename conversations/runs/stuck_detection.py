@@ -1,9 +1,9 @@
-"""Detect runs that look stuck: the same call or text repeatedly, no progress for minutes, or few turns left. For pages
-and the list.
+"""Detect runs that look stuck: the same call or text repeatedly, no progress for minutes, or few turns left. Used by
+pages and the list, when they are rendered, and by alerts, every 15 seconds (`alerts.conditions`).
 
-Computed when they are rendered, for running runs (each has a worker), with four indexed queries, whatever the length of
-the history, and another one for a run that may have few turns left. It is only a warning: a person decides. The
-thresholds are settings, `stuck_*` of `dashboard/config.py`.
+Of running runs (each has a worker), with four indexed queries, whatever the length of the history, one more for
+each run that may have few turns left, and one for each that looks stuck (who is active in it). It is only a warning: a
+person decides. The thresholds are settings, `stuck_*` of `dashboard/config.py`.
 """
 
 import json
@@ -27,15 +27,15 @@ QUIET = registry.names_with("no_progress")
 
 
 class Running(NamedTuple):
-    """A run, the time of its newest event near the head, the time of the oldest event near the head, and its newest
-    turn."""
+    """A run, when it last made progress, as far as an event near the head shows it, when the oldest event near the head
+    was (both µs UTC), and its newest turn."""
 
     id: str
     agent: str
     conversation: int
     queued_seq: int
-    at: int | None
-    edge: int | None
+    progress_at: int | None
+    edge_at: int | None
     turn: int | None  # counts those inside calls, and each message of an answer
 
 
@@ -62,7 +62,8 @@ def stuck_runs(conversations: Collection[int]) -> dict[int, StuckRun]:
         reason = repeated.get(run.id) or _silent(run) or _near_its_limit(run, limits.get(run.agent, 0))
         if reason:
             agent = working_agent(run.conversation, Run(id=run.id, agent=run.agent, queued_seq=run.queued_seq))
-            by_conversation[run.conversation] = StuckRun(run.id, agent, *reason, since=run.at or run.edge or 0)
+            since = run.progress_at or run.edge_at or 0
+            by_conversation[run.conversation] = StuckRun(run.id, agent, *reason, since=since)
     return by_conversation
 
 
@@ -117,7 +118,7 @@ def _words(body: str) -> tuple[str, str]:
 def _silent(run: Running) -> tuple[str, str] | None:
     """Return a warning for a run without progress. If 500 newer events hide its last one, it counts as silent for as
     long as those took."""
-    at = run.at or run.edge
+    at = run.progress_at or run.edge_at
     if at is None:
         return None
     silent_s = time.time() - at / 1e6
