@@ -99,27 +99,27 @@ def attention_of(
     failed: Collection[int],
     owned: Iterable[Owned],
     with_questions: Collection[int] = (),
-    alarms: Mapping[int, StuckRun],
+    stuck: Mapping[int, StuckRun],
 ) -> dict[int, Attention]:
     """Return why conversations (by row id) need a person: those with a run that waits for approval, those whose newest
     run failed, those that a person took over, those (of `with_questions`) where agents wrote to people, and those with
-    alarms about stuck runs."""
+    stuck runs."""
     by_failure = _failed(failed) if failed else {}
     by_approval = _approvals(waiting) if waiting else {}
     by_message = _messages(_unanswered(with_questions)) if with_questions else {}
     # what comes later goes before: an approval request before all else
-    return by_failure | _stuck(alarms) | by_message | _replies(owned) | by_approval
+    return by_failure | _stuck(stuck) | by_message | _replies(owned) | by_approval
 
 
 def all_needs() -> AllNeeds:
     """Return all conversations that need a person; of each reason but approvals at most `MAX_LOOKED_AT`."""
     running = list(_top_level().filter(status="running").values_list("conversation", flat=True)[:MAX_LOOKED_AT])
     owned = Conversation.objects.exclude(owner="").order_by("-last_at").values_list(*Owned._fields)[:MAX_LOOKED_AT]
-    alarms = stuck_detection.stuck_runs(running)
+    stuck = stuck_detection.stuck_runs(running)
     unanswered = fetch_rows(_ALL_ASKED, [oldest_asked(), MAX_LOOKED_AT])
     by_message = _messages(UnansweredMessage(*row) for row in unanswered)
     failed = _failed()
-    needs = failed | _stuck(alarms) | by_message | _replies(Owned(*row) for row in owned) | _approvals()
+    needs = failed | _stuck(stuck) | by_message | _replies(Owned(*row) for row in owned) | _approvals()
     shown = set(Conversation.objects.visible().filter(id__in=needs).values_list("id", flat=True))
     longest = sorted(needs.keys() & shown, key=lambda id_: (needs[id_].since, id_))
     return AllNeeds({id_: needs[id_] for id_ in longest}, {id_: failed[id_].since for id_ in failed.keys() & shown})
@@ -181,8 +181,8 @@ def _oldest(seconds: int) -> int:
     return time.time_ns() // 1000 - seconds * 1_000_000
 
 
-def _stuck(alarms: Mapping[int, StuckRun]) -> dict[int, Attention]:
-    return {id_: Attention("stuck", alarm.since) for id_, alarm in alarms.items()}
+def _stuck(stuck: Mapping[int, StuckRun]) -> dict[int, Attention]:
+    return {id_: Attention("stuck", run.since) for id_, run in stuck.items()}
 
 
 def _failed(conversations: Collection[int] | None = None) -> dict[int, Attention]:

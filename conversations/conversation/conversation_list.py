@@ -224,14 +224,14 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
     fetched = list(records)
     ids = [values[0] for values in fetched]
     runs = _runs(ids)
-    alarms = stuck_detection.stuck_runs([id_ for id_ in ids if runs.get(id_) == "running"])
+    stuck = stuck_detection.stuck_runs([id_ for id_ in ids if runs.get(id_) == "running"])
     people = row_people.read(ids, reader)
     needs = attention.attention_of(
         waiting=[id_ for id_ in ids if runs.get(id_) == "waiting"],
         failed=[id_ for id_ in ids if runs.get(id_) == "failed"],
         owned=[attention.Owned(*_owned(values)) for values in fetched if values[_COLUMNS.index("owner")]],
         with_questions=people.with_questions,
-        alarms=alarms,
+        stuck=stuck,
     )
     costs = spending.costs_of(ids)
     places = [_COLUMNS.index(name) for name in ("id", "opened_by", "handler")]
@@ -245,7 +245,7 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
             **_participants(people.named.get(values[0], [])),
             read_count=people.read_counts.get(values[0], _unmarked(columns)) if reader else None,
             run=runs.get(values[0], ""),
-            alarm=_alarm(alarms.get(values[0])),
+            alarm=_why_stuck(stuck.get(values[0])),
             need=needs.get(values[0]),
             is_external=values[0] in externals,
             is_history=values[0] in history,
@@ -275,8 +275,8 @@ def _unmarked(columns: Mapping[str, Any]) -> int:
     return int(columns["messages"]) if principals.is_imported(columns["opened_by"]) else 0
 
 
-def _alarm(alarm: stuck_detection.StuckRun | None) -> str:
-    return f"{alarm.agent} {alarm.words}" if alarm else ""
+def _why_stuck(run: stuck_detection.StuckRun | None) -> str:
+    return f"{run.agent} {run.words}" if run else ""
 
 
 def _runs(ids: Sequence[int]) -> dict[int, str]:

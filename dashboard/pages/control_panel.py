@@ -94,12 +94,12 @@ def panel_of(request: HttpRequest, conversation: Conversation) -> ControlPanel:
     all_runs = list(unfinished.only(*columns))  # of replays and of external agents too: they ask as well
     runs = [run for run in all_runs if run.kind == "agent" and run.parent_call is None]
     me = str(permissions.principal_of(request.user))
-    alarms = stuck_detection.stuck_runs([conversation.pk]) if any(run.status == "running" for run in runs) else {}
-    alarm = alarms.get(conversation.pk)
+    stuck = stuck_detection.stuck_runs([conversation.pk]) if any(run.status == "running" for run in runs) else {}
+    stuck_run = stuck.get(conversation.pk)
     may_control = permissions.has_permission(request.user, "control")
     verbs = _verbs(conversation, runs, me) if may_control else []
     open_request = _open_request(conversation, all_runs)
-    facts = _facts(request, conversation, runs, me, alarms, open_request)
+    facts = _facts(request, conversation, runs, me, stuck, open_request)
     return ControlPanel(
         action=reverse("api-control", args=[conversation.key]),
         shown="person" if conversation.owner else conversation.state,
@@ -107,7 +107,7 @@ def panel_of(request: HttpRequest, conversation: Conversation) -> ControlPanel:
         is_working=bool(facts.active_agent) or any(run.status in ("running", "waiting") for run in runs),
         waits=sum(run.status == "queued" for run in runs),
         request=open_request,
-        alarm=richtext.inline(f"{alarm.agent} {alarm.words}") if alarm else None,
+        alarm=richtext.inline(f"{stuck_run.agent} {stuck_run.words}") if stuck_run else None,
         verbs=[verb for verb in verbs if not verb.is_folded],
         folded=[verb for verb in verbs if verb.is_folded],
         erased_id=hash_chain.erased_key(conversation.key_digest) if conversation.key_digest else "",
@@ -115,7 +115,7 @@ def panel_of(request: HttpRequest, conversation: Conversation) -> ControlPanel:
 
 
 def _facts(
-    request: HttpRequest, conversation: Conversation, runs: Sequence[Run], me: str, alarms: Mapping[int, StuckRun],
+    request: HttpRequest, conversation: Conversation, runs: Sequence[Run], me: str, stuck: Mapping[int, StuckRun],
     open_request: int,
 ) -> live_state.LiveStateFacts:  # fmt: skip
     owned = [Owned(*(getattr(conversation, name) for name in Owned._fields))] if conversation.owner else []
@@ -124,7 +124,7 @@ def _facts(
         failed=[] if runs else [conversation.pk],
         owned=owned,
         with_questions=[conversation.pk],
-        alarms=alarms,
+        stuck=stuck,
     )
     need = needs.get(conversation.pk)
     return live_state.LiveStateFacts(

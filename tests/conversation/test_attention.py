@@ -153,7 +153,7 @@ def test_a_row_names_the_call_that_waits_longest(team):
     call = ToolCall.objects.get(id=first.tool_call)
     assert (row.need.since, row.need.agent, row.need.tool) == (first.asked_at, call.agent, call.name)
     assert f"wants to call <code>{call.name}</code>" in conversation_row.drawn(row)
-    assert attention.attention_of(waiting=[first.conversation_id], failed=[], owned=[], alarms={})[row.id] == row.need
+    assert attention.attention_of(waiting=[first.conversation_id], failed=[], owned=[], stuck={})[row.id] == row.need
 
 
 def test_whoever_took_over_owes_a_reply_to_a_person_and_not_to_an_agent(team):
