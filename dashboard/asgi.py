@@ -339,7 +339,7 @@ async def _end_requests() -> None:
     """End approval requests whose client is gone or whose deadline has passed. Workers do the latter, too, but external
     agents are watched without any."""
     await asyncio.to_thread(external_approvals.withdraw_abandoned)
-    await asyncio.to_thread(overdue_requests.expire_due)
+    await asyncio.to_thread(overdue_requests.handle_due)
     await asyncio.sleep(REQUESTS_EVERY)
 
 

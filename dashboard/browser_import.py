@@ -222,7 +222,7 @@ def _read(job: ImportJob, by: Who) -> list[ImportedConversation]:
     receiver = DryRun() if job.is_dry else StagedImport(
         principals.import_principal(name),
         lambda: permissions.require(by, "publish"),
-        lambda: _enter(job, by, name),
+        lambda: _add_audit_entry(job, by, name),
     )  # fmt: skip
 
     try:
@@ -246,7 +246,7 @@ def _go_on(job: ImportJob, by: Who, conversations: int, events: int) -> None:
         job.allowed_at = time.monotonic()
 
 
-def _enter(job: ImportJob, by: Who, name: str) -> None:
+def _add_audit_entry(job: ImportJob, by: Who, name: str) -> None:
     correlation = {"file": job.name, "bytes": job.size, "format": job.format, "conversations": job.conversations}
     chain.add_entry(permissions.principal_of(by), "import_file", f"import:{name}", correlation=correlation)
 

@@ -307,7 +307,7 @@ def _look_after(served_here: Mapping[str, Collection[str]], is_held: Callable[[R
         leases.interrupt_expired(is_held)
     if there_are.open_requests:
         auto_approval.approve_waiting()
-        overdue_requests.expire_due()
+        overdue_requests.handle_due()
     if there_are.queued:
         registered = [
             remote.name for remote in edit_remote_agents.registered_now()

@@ -31,7 +31,7 @@ def make_rule(by: Who, fields: RuleFields, *, reason: str = "") -> AlertRule:
         rule = AlertRule.objects.create(
             **fields._asdict(), secret=secret, since=now, updated_by=str(principal), updated_at=now
         )
-        _enter(principal, "make_alert", rule, reason=reason)
+        _add_audit_entry(principal, "make_alert", rule, reason=reason)
     return rule
 
 
@@ -59,7 +59,7 @@ def change_rule(by: Who, number: int, fields: RuleFields, *, version: int, reaso
         if not rule.is_enabled:
             _discard(AlertDelivery.objects.filter(rule=rule, alarm__isnull=False), now, "the rule was turned off")
         _save(rule, principal, now)
-        _enter(principal, "change_alert", rule, before=before, reason=reason)
+        _add_audit_entry(principal, "change_alert", rule, before=before, reason=reason)
     return rule
 
 
@@ -85,7 +85,7 @@ def renew_secret(by: Who, number: int) -> AlertRule:
             raise Invalid("e-mail is not signed")
         rule.secret = signing.new_secret()
         _save(rule, principal, database_now())
-        _enter(principal, "renew_alert_secret", rule)
+        _add_audit_entry(principal, "renew_alert_secret", rule)
     return rule
 
 
@@ -137,7 +137,7 @@ def _save(rule: AlertRule, principal: Principal, now: int) -> None:
     rule.save()
 
 
-def _enter(principal: Principal, verb: str, rule: AlertRule, *, before: str = "", reason: str = "") -> None:
+def _add_audit_entry(principal: Principal, verb: str, rule: AlertRule, *, before: str = "", reason: str = "") -> None:
     correlation = {"name": rule.name, "kind": rule.kind, "form": FORMS[rule.form], "to": masked_url(rule)}
     chain.add_entry(
         principal, verb, f"alert:{rule.id}", before=before, after=state_of(rule), reason=reason,

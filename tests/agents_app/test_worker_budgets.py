@@ -160,7 +160,7 @@ def test_a_run_that_gets_no_more_ends_and_says_so(people, how, settings):
             decide.decide(people["approver"], request.id, "reject", message="enough")
         else:
             settings.CONFIG = settings.CONFIG.model_copy(update={"approval_s": 0.001, "approval_expiry": "reject"})
-            until(overdue_requests.expire_due, what="its time to be up")
+            until(overdue_requests.handle_due, what="its time to be up")
         until(lambda: Run.objects.get().status == "cancelled", what="the run to end")
 
     assert Run.objects.get().reason == "a budget was reached, and no more was approved"

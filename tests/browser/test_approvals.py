@@ -32,7 +32,7 @@ LATE = """
 from conversations.runs.approvals import overdue_requests
 from conversations.models import Approval
 Approval.objects.filter(id="late").update(deadline=1)
-overdue_requests.expire_due()
+overdue_requests.handle_due()
 """
 
 

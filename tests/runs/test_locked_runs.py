@@ -118,7 +118,7 @@ def waiting_for_a_server() -> list[str]:
     ("waiting", "work"),
     [
         (left_by_a_dead_worker, leases.interrupt_expired),
-        (overdue, overdue_requests.expire_due),
+        (overdue, overdue_requests.handle_due),
         (auto_approved, auto_approval.approve_waiting),
         (abandoned, external_approvals.withdraw_abandoned),
         (orphaned, lambda: blocked_runs.end_orphaned_runs({"town": ["Dialogue"]})),

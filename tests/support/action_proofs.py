@@ -97,7 +97,7 @@ ELSEWHERE: dict[str, str] = {
     "decide.apply_decision": "test_auto_approval.py::test_of_two_who_approve_always_one_makes_a_rule",
     "claims.begin_execution": "test_runs.py::test_a_call_is_entered_once_in_whatever_attempt",
     "claims.our_call_id": "- it computes an id",
-    "overdue_requests.expire_due": (
+    "overdue_requests.handle_due": (
         "test_overdue_requests.py::test_it_is_ended_once_however_many_look_and_who_decides_then_is_told"
     ),
     "fork.answering_at": "- it reads",

@@ -50,7 +50,7 @@ def record_refusal(address: str, verb: str, target: str, *, reason: str) -> None
             return
         _windows[what] = _Window(reason)
     try:
-        _enter(what if what.address == "others" else what._replace(address=address), reason, 1)
+        _add_audit_entry(what if what.address == "others" else what._replace(address=address), reason, 1)
     except Exception:
         _count_again([(what, _Window(reason, more=1))])  # the window is open: `flush` writes it
         raise
@@ -82,7 +82,7 @@ def flush(*, everything: bool = False) -> None:
         while closed:
             what, window = closed[0]
             if window.more:
-                _enter(what, window.reason, window.more)
+                _add_audit_entry(what, window.reason, window.more)
             del closed[0]
     finally:
         _count_again(closed)
@@ -104,7 +104,7 @@ def _closed(*, everything: bool) -> list[tuple[RefusalKey, _Window]]:
     return closed
 
 
-def _enter(what: RefusalKey, reason: str, times: int) -> None:
+def _add_audit_entry(what: RefusalKey, reason: str, times: int) -> None:
     with write_transaction():
         correlation = {"address": what.address, "times": times} if what.address else {"times": times}
         chain.add_entry(what.by, what.verb, what.target, outcome="refused", reason=reason, correlation=correlation)

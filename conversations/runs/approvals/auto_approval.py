@@ -59,7 +59,7 @@ def approve_call(claimed: Claim, request: Body) -> AutoApprovalRule | None:
         }
         decided = log.from_internal(claimed.conversation, body, SYSTEM)._replace(attempt=claimed.attempt)
         log.append([claimed.event(request), decided])
-        _enter(rule, claimed.conversation, claimed.run, body)
+        _add_audit_entry(rule, claimed.conversation, claimed.run, body)
     return rule
 
 
@@ -107,7 +107,7 @@ def _approve(approval: _WaitingRequest) -> bool:
             return False
         body = _decision_body(request, rule)
         decide.store_decision(SYSTEM, row, conversation.key, run, body)
-        _enter(rule, conversation.key, run.id, body)
+        _add_audit_entry(rule, conversation.key, run.id, body)
     return True
 
 
@@ -150,7 +150,7 @@ def _decision_body(request: Body, rule: AutoApprovalRule) -> Body:
     return {"event": "approval.decided", **named, "decision": "approve", "rule": rule.id, "rule_by": rule.made_by}
 
 
-def _enter(rule: AutoApprovalRule, key: str, run: str, body: Body) -> None:
+def _add_audit_entry(rule: AutoApprovalRule, key: str, run: str, body: Body) -> None:
     correlation = {"conversation": key, "run": run, "call": body["tool_call"], "decision": "approve", "rule": rule.id}
     reason = f"an auto-approval rule by {rule.made_by}"
     chain.add_entry(SYSTEM, "decide", f"approval:{body['approval_id']}", reason=reason, correlation=correlation)

@@ -24,14 +24,14 @@ from conversations.runs.policy.file_format import time_of
 AT_A_TIME = 100
 
 
-def expire_due() -> list[str]:
-    """End or escalate requests whose deadline has passed; return the ids of those handled by this call."""
+def handle_due() -> list[str]:
+    """End or escalate each request whose deadline has passed; return the ids of those handled by this call."""
     overdue = request_terms.past_deadline(database_now())
     due = Approval.objects.open().filter(overdue, escalated_seq=None).order_by("id")
-    return [approval.id for approval in act_on_each(due[:AT_A_TIME], _end)]
+    return [approval.id for approval in act_on_each(due[:AT_A_TIME], _handle)]
 
 
-def _end(approval: Approval) -> bool:
+def _handle(approval: Approval) -> bool:
     request = request_body(approval)
     then, role = request_terms.terms_of_request(request)
     return _expire(approval) if then == "reject" else _escalate(approval, role)
@@ -47,7 +47,7 @@ def _expire(approval: Approval) -> bool:
         body |= {"tool_call": approval.tool_call, "reason": f"no decision within {_limit(approval)}"}
         log.append([log.from_internal(conversation.key, body, SYSTEM)])
         decide.requeue_or_end_if_decided(SYSTEM, conversation.key, Run.objects.get(id=approval.run), fields, "expired")
-        _enter("expire", approval, conversation.key)
+        _add_audit_entry("expire", approval, conversation.key)
     return True
 
 
@@ -60,7 +60,7 @@ def _escalate(approval: Approval, role: str) -> bool:
         body: Body = {"event": "approval.escalated", "id": new_id(), **_facts(approval), "approval_id": approval.id}
         body |= {"tool_call": approval.tool_call, "to": role, "reason": f"no decision within {_limit(approval)}"}
         log.append([log.from_internal(conversation.key, body, SYSTEM)])
-        _enter("escalate", approval, conversation.key)
+        _add_audit_entry("escalate", approval, conversation.key)
     return True
 
 
@@ -68,7 +68,7 @@ def _facts(approval: Approval) -> Body:
     return {"run_id": approval.run, "agent": Run.objects.values_list("agent", flat=True).get(id=approval.run)}
 
 
-def _enter(verb: str, approval: Approval, key: str) -> None:
+def _add_audit_entry(verb: str, approval: Approval, key: str) -> None:
     correlation = {"conversation": key, "run": approval.run, "call": approval.tool_call}
     chain.add_entry(
         SYSTEM,

@@ -82,7 +82,7 @@ def expired_at(approval: Approval, request: dict[str, Any]) -> int | None:
     """Return the deadline that a request has passed and that ends it, in µs UTC, whether a worker has ended it yet or
     not; None if it can still be decided: an escalated one waits without limit, whatever the settings are now. `request`
     is the event that created it."""
-    if approval.escalated_seq is not None:  # no worker ends it (`overdue_requests.expire_due`)
+    if approval.escalated_seq is not None:  # no worker ends it (`overdue_requests.handle_due`)
         return None
     deadline = deadline_of(approval)
     is_over = deadline is not None and deadline < database_now() and terms_of_request(request)[0] == "reject"

@@ -51,7 +51,7 @@ def set_policy(
         _write(principal, row)
         was = f"{target_of(replaces)} " if replaces is not None and replaces != row.target else ""
         details = {"was": was.strip(), **{name: str(value) for name, value in row.as_dict().items() if name != "note"}}
-        _enter(
+        _add_audit_entry(
             principal, "set_policy", target, edited, row, reason, {name: text for name, text in details.items() if text}
         )
 
@@ -64,7 +64,7 @@ def remove_policy(by: Who, target: Target, *, expected: str | None = None, reaso
             raise NotFound("this rule no longer exists")
         _expect(rule, expected, rule)
         Policy.objects.filter(agent=target[0], tool=target[1]).delete()
-        _enter(principal, "remove_policy", target_of(target), rule, None, reason)
+        _add_audit_entry(principal, "remove_policy", target_of(target), rule, None, reason)
 
 
 def load_policies(by: Who, rows: Sequence[PolicyRule], *, reason: str = "") -> Loaded:
@@ -121,7 +121,7 @@ def _write(principal: Principal, row: PolicyRule) -> None:
     )  # fmt: skip
 
 
-def _enter(
+def _add_audit_entry(
     principal: Principal, verb: str, target: str, before: PolicyRule | None, after: PolicyRule | None, reason: str,
     correlation: dict[str, str] | None = None,
 ) -> None:  # fmt: skip

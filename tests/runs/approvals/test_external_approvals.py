@@ -241,7 +241,7 @@ def test_a_deadline_of_the_policy_rejects(people, settings):
     approval = ask()
     Approval.objects.filter(id=approval.id).update(deadline=database_now() - 1)
 
-    assert overdue_requests.expire_due() == [approval.id]
+    assert overdue_requests.handle_due() == [approval.id]
 
     assert states() == ("expired", "executing", "done")
     assert external_approvals.outcome(approval) == external_approvals.ExternalOutcome(

@@ -46,14 +46,14 @@ def overdue(person, key="flood"):
 def test_without_a_limit_nothing_expires(people):
     overdue(people["operator"])
 
-    assert overdue_requests.expire_due() == []
+    assert overdue_requests.handle_due() == []
 
 
 def test_a_question_whose_time_is_not_up_stays(people, limits):
     limits(approval_expiry="reject")
     teamwork.ask(people["operator"])
 
-    assert overdue_requests.expire_due() == []
+    assert overdue_requests.handle_due() == []
 
 
 @pytest.mark.parametrize(("then", "to"), [("wait", "approver"), ("notify", "auditor")])
@@ -61,7 +61,7 @@ def test_it_is_told_once_and_stays_open(people, limits, then, to):
     limits(approval_expiry=then, approval_role="auditor")
     approval = overdue(people["operator"])
 
-    done = [overdue_requests.expire_due(), overdue_requests.expire_due()]
+    done = [overdue_requests.handle_due(), overdue_requests.handle_due()]
 
     assert done == [[approval.id], []]
     (event,) = event_bodies("approval.escalated", "flood")
@@ -73,11 +73,11 @@ def test_it_is_told_once_and_stays_open(people, limits, then, to):
 def test_an_escalated_request_can_be_decided_after_the_settings_have_changed(people, limits):
     limits(approval_expiry="notify", approval_role="auditor")
     approval = overdue(people["operator"])
-    assert overdue_requests.expire_due() == [approval.id]
+    assert overdue_requests.handle_due() == [approval.id]
 
     limits(approval_expiry="reject")
 
-    assert overdue_requests.expire_due() == []
+    assert overdue_requests.handle_due() == []
     assert decide.decide(people["approver"], approval.id, "approve").status == "decided"
 
 
@@ -85,7 +85,7 @@ def test_it_is_ended_once_however_many_look_and_who_decides_then_is_told(people,
     limits(approval_expiry="reject")
     approval = overdue(people["operator"])
 
-    outcomes, _ = at_once(*[overdue_requests.expire_due] * 4)
+    outcomes, _ = at_once(*[overdue_requests.handle_due] * 4)
 
     assert sorted(outcomes) == [[], [], [], [approval.id]]
     assert len(event_bodies("approval.expired", "flood")) == 1
@@ -108,7 +108,7 @@ def test_after_the_time_at_which_it_ends_nobody_decides_although_no_worker_has_e
         assert refused.value.code == "expired"
     assert auto_approval.approve_waiting() == []
 
-    assert overdue_requests.expire_due() == sorted(approval.id for approval in overdue_approvals)
+    assert overdue_requests.handle_due() == sorted(approval.id for approval in overdue_approvals)
 
 
 def test_the_worker_ends_it_and_the_agent_goes_on_without_the_call(limits):
@@ -127,7 +127,7 @@ def test_the_worker_ends_it_and_the_agent_goes_on_without_the_call(limits):
     with working(team([function_call("file", {}, call_id="c1")])):
         send_message()
         ended_runs()
-    until(lambda: overdue_requests.expire_due() or Approval.objects.get().status == "expired", what="its time to be up")
+    until(lambda: overdue_requests.handle_due() or Approval.objects.get().status == "expired", what="its time to be up")
     again = team([assistant_message("So be it.")])
     with working(again):
         (run,) = ended_runs()

@@ -164,7 +164,7 @@ def test_a_role_is_told_once_on_every_page_and_first_in_the_inbox(people):
     late = teamwork.ask(people["operator"], key="late", **TO_AUDITOR)
     teamwork.ask(people["operator"], key="new")
 
-    outcomes, _ = at_once(*[overdue_requests.expire_due] * 3)
+    outcomes, _ = at_once(*[overdue_requests.handle_due] * 3)
 
     assert sorted(outcomes) == [[], [], [late.id]]
     (event,) = event_bodies("approval.escalated", "late")
@@ -183,7 +183,7 @@ def test_a_role_is_told_once_on_every_page_and_first_in_the_inbox(people):
 def test_an_escalation_changes_the_live_row(people):
     approval = teamwork.ask(people["operator"], key="late", **TO_AUDITOR)
     before = live_requests.SOURCE.versions(10)
-    overdue_requests.expire_due()
+    overdue_requests.handle_due()
 
     (row,) = live_requests.SOURCE.changed_rows(["late"], {key: version for key, (_, version) in before.items()})
 
@@ -196,7 +196,7 @@ def test_each_question_ends_as_it_says_itself(people):
     teamwork.ask(people["operator"], key="three", deadline="2999-01-01T00:00:00+00:00", on_expiry="reject")
     teamwork.ask(people["operator"], key="four", deadline="whenever", on_expiry="reject")
 
-    overdue_requests.expire_due()
+    overdue_requests.handle_due()
 
     statuses = dict(Approval.objects.values_list("conversation__key", "status"))
     assert statuses == {"one": "expired", "two": "pending", "three": "pending", "four": "pending"}
