@@ -13,7 +13,7 @@ from dashboard.api.request_input import LIMIT, limit_of, read_body
 from dashboard.api.schemas import alerts as schemas
 from dashboard.api.schemas.alerts import ToChangeAlertRule, ToSetAlertRule, ToShelve, ToUnshelve
 from dashboard.api.schemas.auto_approvals import WithReason
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 MAX_ID = 2**63 - 1
 

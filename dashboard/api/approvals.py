@@ -14,7 +14,7 @@ from dashboard.api.request_input import LIMIT, limit_of, read_body
 from dashboard.api.schemas import core
 from dashboard.api.schemas.auto_approvals import DecidedMany, ToDecideMany
 from dashboard.api.schemas.core import ToDecide
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 
 @endpoint(

@@ -9,7 +9,7 @@ from conversations.access.audit.listing.rows import item, revealed_item
 from dashboard.api.openapi.operations import TEXT, Operation, endpoint, one_of
 from dashboard.api.request_input import limit_of, list_params
 from dashboard.api.schemas.audit import AuditEntries, AuditEntry
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 QUERY = list_params(
     AuditFilters,

@@ -11,7 +11,7 @@ from dashboard.api.openapi.operations import TEXT, Operation, endpoint, one_of
 from dashboard.api.request_input import LIMIT, limit_of, read_body
 from dashboard.api.schemas import auto_approvals
 from dashboard.api.schemas.auto_approvals import ToMakeAutoApprovalRule, WithReason
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 
 @endpoint(

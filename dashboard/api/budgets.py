@@ -11,7 +11,7 @@ from dashboard.api.request_input import read_body
 from dashboard.api.schemas import budgets as schemas
 from dashboard.api.schemas.auto_approvals import WithReason
 from dashboard.api.schemas.budgets import ToSetBudget
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 
 @endpoint(

@@ -16,7 +16,7 @@ from dashboard.api.openapi.operations import Operation, endpoint
 from dashboard.api.request_input import read_body
 from dashboard.api.schemas.control import ControlConflict, ControlResults, ControlState, ToControl, ToControlMany
 from dashboard.pages import errors
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 
 @endpoint(

@@ -7,7 +7,7 @@ from conversations.conversation import fork
 from dashboard.api.openapi.operations import Operation, endpoint
 from dashboard.api.request_input import read_body
 from dashboard.api.schemas.control import ForkMade, ToFork, ToRerun
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 
 @endpoint(

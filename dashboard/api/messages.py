@@ -12,7 +12,7 @@ from dashboard.api.openapi.operations import Operation, endpoint
 from dashboard.api.request_input import read_body
 from dashboard.api.schemas.core import AnsweredMeanwhile, PostedMessage, ToPostMessage
 from dashboard.pages import errors
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 
 @endpoint(

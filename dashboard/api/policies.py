@@ -6,7 +6,7 @@ from conversations.runs.policy import evaluate, file_format
 from conversations.runs.policy.edit_policy import load_policies
 from dashboard.api.openapi.operations import Operation, endpoint
 from dashboard.api.schemas.core import PolicyFile
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 
 @endpoint(

@@ -11,7 +11,7 @@ from dashboard.api.openapi.operations import Operation, endpoint
 from dashboard.api.request_input import read_body
 from dashboard.api.schemas import redaction as schemas
 from dashboard.api.schemas.redaction import ToHold, ToRelease, ToRemoveRetention, ToRetain
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 
 @endpoint(

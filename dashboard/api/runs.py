@@ -9,7 +9,7 @@ from dashboard.api.request_input import read_body
 from dashboard.api.schemas import core
 from dashboard.api.schemas.control import RunNamed
 from dashboard.api.schemas.core import ToAnswer
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 
 @endpoint(

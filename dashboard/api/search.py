@@ -12,7 +12,7 @@ from conversations.rendering.participant_marks import mark_for
 from dashboard.api.openapi.operations import TEXT, Operation, endpoint
 from dashboard.api.request_input import LIMIT, limit_of
 from dashboard.api.schemas.core import MarkDrawn, Paged, Seq, Shape
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 FIELDS = ("q", "conversation", "kind", "sender", "since", "until")
 

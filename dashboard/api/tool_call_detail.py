@@ -17,7 +17,7 @@ from conversations.tool_calls.call_record import CallRecord
 from dashboard.api.openapi.operations import Operation, endpoint
 from dashboard.api.request_input import read_body
 from dashboard.api.schemas.replays import DryReplay, OneCall, ReplayBegun, ToReplay
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 Json = dict[str, Any]
 

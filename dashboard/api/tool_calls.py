@@ -10,7 +10,7 @@ from conversations.tool_calls.saved_views import remove_view, rename_view, save_
 from dashboard.api.openapi.operations import TEXT, Operation, endpoint, many, one_of
 from dashboard.api.request_input import limit_of, list_params, read_body
 from dashboard.api.schemas.tool_calls import Removed, SavedView, SavedViews, ToName, ToolCalls, ToSaveView
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 QUERY = list_params(
     CallFilters,

@@ -17,7 +17,7 @@ from conversations.models import Agent, AlertRule
 from conversations.runs.policy.file_format import seconds_of, time_of
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 TEXTS = ("name", "kind", "after", "agent", "grouping", "form", "url", "recipients", "reason")  # as in the form
 BOXES = ("is_enabled", "sends_end")

@@ -18,7 +18,7 @@ from conversations.tool_calls.schemas import argument_form
 from dashboard.pages import approval_card, auto_approvals
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import is_from_script, status_of
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 PAGE = 50  # approval requests
 VIEWS = {"": ("Waiting", "pending"), "decided": ("Decided", "decided"), "all": ("All", "")}

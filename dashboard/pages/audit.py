@@ -30,7 +30,7 @@ from dashboard.pages.address import number_of
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.filtered_lists import PAGE, FilteredList
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 NEWEST = 1_000  # entries whose names are offered to filter by
 SHOWN = 6  # of each kind of names, the most frequent

@@ -17,7 +17,7 @@ from conversations.runs.approvals import auto_approval_edit, auto_approval_rules
 from conversations.runs.approvals.auto_approval_edit import AutoApprovalScope
 from conversations.runs.policy.file_format import seconds_of
 from dashboard.pages.base_context import render_page
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 VIEWS = {"": ("Active", "live"), "ended": ("Ended", "ended")}
 PAGE = 50  # rules

@@ -16,7 +16,7 @@ from conversations.runs.budgets.evaluate import MAX_BUDGETS, MEASURES, SCOPES, B
 from dashboard.pages import form_error
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 ENTERED = ("scope", "measure", "amount", "agent", "note", "reason")  # fields of the form
 

@@ -29,7 +29,7 @@ from dashboard.pages.base_context import render_page
 from dashboard.pages.call_histogram import histogram
 from dashboard.pages.errors import status_of
 from dashboard.pages.filtered_lists import FilteredList
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 FAR_BEHIND = 1_000  # events not indexed yet; with fewer, a list with words is simply loaded again a moment later
 NAMES = {

@@ -17,7 +17,7 @@ from conversations.tool_calls import call_record
 from dashboard.pages import call_sections, replay_form
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 
 @require_safe

@@ -18,7 +18,7 @@ from conversations.rendering import diff_rows, richtext
 from conversations.rendering.diff_rows import Pieces
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
 from dashboard.pages.base_context import render_page
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 SHOWN = 6_000  # characters of one text
 RUNS = 30  # of a conversation, offered

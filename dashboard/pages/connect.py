@@ -16,7 +16,7 @@ from conversations.models import Token
 from dashboard.pages.base_context import render_page
 from dashboard.pages.connect_sources import RECORDINGS, SOURCES, Connection, SetupStep
 from dashboard.pages.errors import status_of
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 AGENT, SOURCE = "MyAgent", "http"
 

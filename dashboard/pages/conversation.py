@@ -32,8 +32,8 @@ from dashboard.pages.address import conversation_of, number_of
 from dashboard.pages.agent_hues import use_hues_of, with_agent_hues
 from dashboard.pages.base_context import render_page
 from dashboard.pages.conversation_entries import Notes, entries_of, notes_of
-from dashboard.pages.require_permission import require_permission
 from dashboard.pages.row_separators import separated
+from dashboard.require_permission import require_permission
 
 PARTS = {"graph": "partials/conversation_graph.html", "timeline": "partials/conversation_timeline.html"}
 LARGE = 256 << 10  # characters of the bodies of a page

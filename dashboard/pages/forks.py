@@ -20,7 +20,7 @@ from dashboard.pages.address import conversation_of, number_of
 from dashboard.pages.base_context import render_page
 from dashboard.pages.conversation_entries import entries_of
 from dashboard.pages.errors import status_of
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 SHOWN = 4  # entries of the parent, the last before the fork
 MAX_AGENTS = 200  # agents offered

@@ -8,7 +8,7 @@ from conversations.core import page_urls
 from conversations.models import Conversation, Run, ToolCall
 from conversations.runs import stop_and_rerun
 from conversations.runs.responses import manual_output
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 
 @require_POST

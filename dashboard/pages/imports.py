@@ -14,7 +14,7 @@ from conversations.import_export.detect_format import NAMES
 from dashboard.browser_import import MAX_FILE, MAX_PIECE, MAX_PROBLEMS, ImportJob, jobs
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 MAX_ROWS = 200  # conversations of a summary
 

@@ -9,7 +9,7 @@ from conversations.models import Quarantine
 from conversations.realtime import deployment as state_of
 from dashboard.pages.base_context import render_page
 from dashboard.pages.quarantine import rows_of
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 QUARANTINED = 10  # messages shown here; the rest has a page
 

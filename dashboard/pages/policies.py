@@ -14,7 +14,7 @@ from conversations.runs.policy.file_format import FIELDS, row_of, seconds_of, ti
 from dashboard.pages import form_error
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 ENTERED = (*FIELDS, "reason", "expected", "was", "was_agent", "was_tool")  # fields of the form
 PLACED = ("agent", "tool", "rule", "effect", "note", "deadline_s", "notify", "reason")  # show their error beside them

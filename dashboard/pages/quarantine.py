@@ -20,7 +20,7 @@ from conversations.rendering import hex_dump
 from conversations.transport import quarantine
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 PAGE = 50  # rows
 

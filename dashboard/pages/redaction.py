@@ -28,7 +28,7 @@ from conversations.redaction.selection import MAX_EVENTS, range_of
 from dashboard.pages import form_error
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 ENTERED = ("conversation", "events", "id", "call", "field", "entries", "person", "words", "reason")
 IN_ADDRESS = ("conversation", "events", "id", "call", "field", "entries")

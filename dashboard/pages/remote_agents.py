@@ -12,7 +12,7 @@ from conversations.runs import edit_remote_agents
 from dashboard.pages import form_error
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 ENTERED = ("name", "url", "token", "description")  # fields of the form
 SECRET = "token"  # what is not drawn again

@@ -16,7 +16,7 @@ from conversations.redaction.retention_rules import RetentionTerms
 from dashboard.pages import form_error
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 OF_RULE = ("days", "kind", "team", "conversation")
 OF_HOLD = ("held", "regulated")

@@ -19,7 +19,7 @@ from conversations.models import Agent
 from conversations.rendering import agent_colors, event_rows, richtext
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
 from dashboard.pages.base_context import render_page
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 PAGE = 25  # hits
 MAX_NAMES = 50  # offered by the sender field

@@ -22,7 +22,7 @@ from conversations.rendering import agent_colors, participant_marks, richtext, s
 from conversations.tool_calls import statistics_query
 from conversations.tool_calls.statistics_query import Statistics, rank
 from dashboard.pages.base_context import render_page
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 MAX_AGENTS = 6  # series of the chart of tokens; the others, if they are more than one, share another
 PERCENTS = (50, 95, 99)

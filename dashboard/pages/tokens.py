@@ -14,7 +14,7 @@ from conversations.realtime.deployment import bounded
 from dashboard.pages import form_error
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
-from dashboard.pages.require_permission import require_permission
+from dashboard.require_permission import require_permission
 
 ENTERED = ("name", "role", "agent")  # fields of the form
 MAX_ROWS = 200  # rows of each list; a search finds the others

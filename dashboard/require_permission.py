@@ -1,4 +1,5 @@
-"""Restrict pages to a permission: everyone else gets 403 and an entry in the audit log."""
+"""Restrict a page or an endpoint of the API to a permission. Everyone else gets `NotAllowed`: 403, and an entry in the
+audit log from where it is answered (`pages/errors.py`)."""
 
 from collections.abc import Callable
 from functools import wraps
