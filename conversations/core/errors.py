@@ -15,7 +15,7 @@ SwitchboardError            code, message, field?
 │   ├── IdReused            the same id with another payload
 │   ├── TooLate             it is so already: who did it, what and when
 │   └── Fenced              a worker writes for a run that it no longer holds
-├── Busy                    the queue is full: slow down and send again (429)
+├── Busy                    too much is in progress: try again later (429)
 └── Unavailable             cannot be done now (503)
 """
 
@@ -179,7 +179,7 @@ class Fenced(Conflict):
 
 
 class Busy(SwitchboardError):
-    """The write queue is full."""
+    """Too much is in progress, such as writes, readers or imports: the same request may work later."""
 
     status, code = 429, "busy"
 
