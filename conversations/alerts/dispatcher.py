@@ -28,9 +28,8 @@ from conversations.core.failpoints import failpoint
 from conversations.core.outbound_address import AddressRefused
 from conversations.core.secret_masking import mask
 from conversations.core.write_transaction import write_transaction
-from conversations.events import commit_listeners
+from conversations.events import commit_listeners, registry
 from conversations.events.background_thread import BackgroundThread
-from conversations.events.event_type import TYPES
 from conversations.events.log.records import Stored
 from conversations.models import AlertDelivery
 
@@ -91,7 +90,7 @@ class Dispatcher(BackgroundThread):
             stop_listening()
 
     def _committed(self, stored: Iterable[Stored]) -> None:
-        if any((known := TYPES.get(event.kind)) is not None and known.alarm for event in stored):
+        if any((known := registry.declared(event.kind)) is not None and known.alarm for event in stored):
             self.wake()
 
     async def _work(self) -> None:

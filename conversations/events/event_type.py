@@ -1,7 +1,8 @@
 """What is known of one event type, declared in one place: by `@event_type(...)` on its schema, in `types/`.
 
-Everybody reads it through `registry`, which knows all types. What is drawn is named here as data (a template, words, a
-level of detail): the functions that draw are above this package.
+Everybody reads it through `registry`, which knows all types; only the fold, once for every event, looks into `TYPES`.
+What is drawn is named here as data (a template, words, a level of detail): the functions that draw are above this
+package.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ Trait = Literal[
     "agent_input",  # speech that an agent may be run on, as a person may send it; never an output
     "names_handler",  # may name the agent that answers
     "holds_run",  # tells who holds a run from then on
-    "no_progress",  # of a run that is at work, it is not a sign of it
+    "no_progress",  # it does not count as progress of a running run
     "remembered",  # a fork's agents remember it
     # also drawn under the event `about`, from the row of `Annotation` that its fold makes; in text files only there
     "shown_under_event",
@@ -74,7 +75,7 @@ class Lane(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Whether its texts are searched, whether it is found as an error, how a hit is called, how the search page's
+    """Whether its texts are searched, whether it is found as an error, what a hit is called, what the search page's
     filter for this type is called (empty: it has none), and which fields alone are searched (none: those that say
     something)."""
 

@@ -34,6 +34,11 @@ def find(kind: str) -> EventType | None:
     return TYPES.get(kind) or (TYPES.get(kind[kind.rindex(".") :]) if "." in kind else None)
 
 
+def types() -> tuple[EventType, ...]:
+    """Return every type, in the order of the declarations, those of teams' own kinds (`.stage`) included."""
+    return tuple(TYPES.values())
+
+
 def names() -> list[str]:
     """Return every name, in the order of the declarations."""
     return [name for name in TYPES if not name.startswith(".")]

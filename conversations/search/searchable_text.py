@@ -13,7 +13,6 @@ import msgspec
 
 from conversations.core.json_values import parse
 from conversations.events import registry
-from conversations.events.event_type import TYPES
 from conversations.events.payload import clean_text
 
 # Fields of any event that say nothing. What a body holds beside them is searched, kinds we do not know included.
@@ -56,7 +55,7 @@ class TextField(NamedTuple):
 def digest_of_declarations() -> str:
     """Return a short digest of which fields are searched of which type."""
     types = (
-        (name, known.search.is_indexed, known.search.is_error, known.search.fields) for name, known in TYPES.items()
+        (known.name, known.search.is_indexed, known.search.is_error, known.search.fields) for known in registry.types()
     )
     declared = (sorted(types), sorted(_IGNORED_FIELDS), list(_FIELD_LABELS), sorted(_OPAQUE), _JSON_TEXTS)
     return blake2b(repr(declared).encode(), digest_size=8).hexdigest()

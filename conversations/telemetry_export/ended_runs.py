@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 from django.db.models import F, QuerySet
 
-from conversations.events.event_type import TYPES
+from conversations.events import registry
 from conversations.events.log import bounded_reads
 from conversations.models import Event, Run, ToolCall
 from conversations.models.run import EXTERNAL
 
-ENDS = tuple(name for name, known in TYPES.items() if known.run_end is not None and name != "run.delivered")
+ENDS = tuple(name for name in registry.run_ends() if name != "run.delivered")
 MAX_ROWS = 20_000  # events looked at in one read
 MAX_NESTED = 20  # runs within runs
 
