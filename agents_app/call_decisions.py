@@ -1,4 +1,4 @@
-"""What was decided about a tool call: by a person, or by the rules that refuse it. No Django, as in `run_scope`."""
+"""What was decided about a tool call: whether it runs, or why the rules refuse it. No Django, as in `run_scope`."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -7,7 +7,8 @@ if TYPE_CHECKING:
 
 
 class Decision(NamedTuple):
-    """A person's decision. `digest` is of the arguments that were decided about, as they run."""
+    """What was decided about a call: by a person, by an auto-approval rule, or by its deadline. `digest` is of the
+    arguments that were decided about, as they run."""
 
     decision: str
     message: str

@@ -94,7 +94,7 @@ class Provider(ModelProvider):
         return self.served(model_name).model
 
     def served(self, name: str | None) -> ResolvedModel:
-        """Return the model of this name, how it is called, and whether it is the demo model."""
+        """Return the model of this name, what it is called, and whether it is the demo model."""
         key = name or ""
         if key not in self._served:
             self._served[key] = self._serve(key)

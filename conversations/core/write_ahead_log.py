@@ -1,5 +1,5 @@
-"""Keep SQLite's write-ahead log short beside no server. Called between the transactions of long work: an expiry, a
-redaction about a person, a rebuild."""
+"""Keep SQLite's write-ahead log short where no server does it. Called between the transactions of long work: an
+expiry, a redaction about a person, a rebuild."""
 
 from contextlib import suppress
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Threads of a serving process that work after commits: the search index, the export of telemetry, alerts."""
+"""Threads of a serving process beside its event loop: the search index, the export of telemetry, alerts, retention."""
 
 import contextlib
 import logging

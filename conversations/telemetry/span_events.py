@@ -4,9 +4,9 @@ Each has an id made of what it tells, so that the record keeps it once however o
 
 | what | id made of |
 |---|---|
-| a message | its role and words, and the how-manieth of these words it is in its history, or of its traces' answers |
+| a message | its role and words, and its ordinal among equal ones in its history, or among its traces' answers |
 | a tool call | the id that the model gave it, where that is long enough to be the only one; else trace and span |
-| one whose id is counted (`functions.search:0`) | the id, name and arguments, and the how-manieth of these it is |
+| one whose id is counted (`functions.search:0`) | the id, name and arguments, and its ordinal among equal ones |
 | an agent's run, an answer of a model, a handoff | trace and span |
 
 A call is two events, its start and its end, always both once it has ended: whichever of them came before is the

@@ -1,5 +1,5 @@
-"""Read the newest runs of a conversation and the events that show which agent was active in each. Used by the
-timeline."""
+"""Read the newest runs of a conversation, the events that show which agent was active in each, and their results. Used
+wherever a page or an action asks who is at work; the timeline takes only `KINDS`."""
 
 import json
 from collections.abc import Sequence
