@@ -170,9 +170,9 @@ def test_replay_that_waits_says_so_at_its_head(people, desk):
     waiting = plain(otto.get(page))
     first = plain(otto.get(f"/calls/{old.id}/"))
 
-    assert "Replay made; it has not run yet." in queued
-    assert "Replay made; it waits for approval." in waiting
-    assert "Replay made" not in first
+    assert "Replay requested; it has not run yet." in queued
+    assert "Replay requested; it waits for approval." in waiting
+    assert "Replay requested" not in first
 
 
 @pytest.mark.slow
