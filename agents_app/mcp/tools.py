@@ -19,8 +19,8 @@ from agents_app.teams import agent_registry
 from agents_app.teams.served_team import ServedTeam, handoff_name
 from agents_app.tools.name_collisions import collisions
 from conversations.core.background_loop import cancel_all
+from conversations.core.db_threads import RunInThread
 from conversations.core.status import OK
-from conversations.core.ttl_cache import Do
 
 FIRST_S = 5.0  # seconds that a worker waits for the first tries before it takes runs
 
@@ -28,7 +28,7 @@ FIRST_S = 5.0  # seconds that a worker waits for the first tries before it takes
 class McpTools:
     """All MCP servers of a worker's teams."""
 
-    def __init__(self, served_teams: Sequence[ServedTeam], do: Do) -> None:
+    def __init__(self, served_teams: Sequence[ServedTeam], do: RunInThread) -> None:
         self._do = do
         self._connections = [
             (served, self._new_connection(served, n))

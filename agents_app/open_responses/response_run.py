@@ -23,7 +23,7 @@ from agents_app.teams.served_team import ServedTeam
 from agents_app.worker.call_ids import CallIdMap
 from agents_app.worker.event_writer import RunEventWriter
 from agents_app.worker.model_turns import ModelTurns
-from conversations.core.ttl_cache import Do
+from conversations.core.db_threads import RunInThread
 from conversations.runs.claims import Body, Claim
 
 CUT_AT_ONCE = "finish_reason='length'"  # how the SDK tells of a chat answer that ended before its first word
@@ -59,7 +59,9 @@ class ResponseRun:
         if "response_id" in type(context).model_fields:
             context.response_id = self.request.response_id  # type: ignore[attr-defined]  # asked for in the line before
 
-    def new_hooks(self, event_writer: RunEventWriter, calls: CallIdMap, turns: ModelTurns, do: Do) -> ResponseHooks:
+    def new_hooks(
+        self, event_writer: RunEventWriter, calls: CallIdMap, turns: ModelTurns, do: RunInThread
+    ) -> ResponseHooks:
         """Return the run's hooks."""
         hook_args = (event_writer, calls, turns, self.served, do)
         is_first = turns.current == 0 and event_writer.claim.state is None
@@ -96,7 +98,7 @@ class ResponseRun:
 
 
 async def reply_to(
-    claim: Claim, request: RunRequest, served: ServedTeam, do: Do, hosted: Mapping[str, Hosted]
+    claim: Claim, request: RunRequest, served: ServedTeam, do: RunInThread, hosted: Mapping[str, Hosted]
 ) -> ResponseRun:
     """Prepare the answer to a request. What makes it unfit is stored: the run has to end with it."""
     prepared: Prepared = await do(prepare, claim, request)

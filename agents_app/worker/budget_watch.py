@@ -5,7 +5,7 @@ A run that has reached a budget stops before its next step and requests approval
 """
 
 from agents_app.worker.saved_state import acting_agent
-from conversations.core.ttl_cache import Do
+from conversations.core.db_threads import RunInThread
 from conversations.runs import claims
 from conversations.runs.budgets import budget_requests, evaluate
 from conversations.runs.budgets.evaluate import ReachedBudget
@@ -15,7 +15,7 @@ from conversations.runs.claims import Body, Claim
 class BudgetWatch:
     """The budget that an attempt has reached. `reached` is set once and not changed."""
 
-    def __init__(self, claim: Claim, do: Do) -> None:
+    def __init__(self, claim: Claim, do: RunInThread) -> None:
         self._claim, self._do = claim, do
         self._agent = claim.agent  # who was at work when the budget was reached
         self.reached: ReachedBudget | None = None

@@ -15,8 +15,8 @@ from agents_app.worker.run_bus import RunBus
 from agents_app.worker.run_hooks import RecordingHooks, ms_since
 from conversations.core import log_format
 from conversations.core.database_clock import database_now
+from conversations.core.db_threads import RunInThread
 from conversations.core.errors import Fenced
-from conversations.core.ttl_cache import Do
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.events.projections.runs import NEVER_ENTERED
@@ -32,8 +32,8 @@ class WorkerServices(NamedTuple):
     """The objects that all runs of a worker share."""
 
     writer: log.Writer
-    do: Do
-    read: Do
+    do: RunInThread
+    read: RunInThread
     bus: RunBus
     hosted: Mapping[str, Hosted] = {}
     away: run_input.Away = run_input.nobody_away

@@ -17,9 +17,9 @@ from agents_app.worker import run_approvals
 from agents_app.worker.call_ids import EarlierCall
 from agents_app.worker.event_writer import RunEventWriter
 from agents_app.worker.run_hooks import RecordingHooks, arguments, requested_arguments
+from conversations.core.db_threads import RunInThread
 from conversations.core.errors import Fenced
 from conversations.core.ids import text_digest
-from conversations.core.ttl_cache import Do
 from conversations.runs.approvals import auto_approval, auto_approval_rules
 from conversations.runs.claims import Body
 from conversations.runs.policy import evaluate
@@ -29,7 +29,9 @@ from conversations.runs.policy.evaluate import PolicyRule, Rows
 class RunGatekeeper:
     """The gatekeeper of one attempt."""
 
-    def __init__(self, event_writer: RunEventWriter, served: ServedTeam, do: Do, hooks: RecordingHooks) -> None:
+    def __init__(
+        self, event_writer: RunEventWriter, served: ServedTeam, do: RunInThread, hooks: RecordingHooks
+    ) -> None:
         self._event_writer, self._served, self._do, self._hooks = event_writer, served, do, hooks
         self._calls_to_approve: set[tuple[RunnerId, str]] = set()  # calls that would wait for a person
 

@@ -26,10 +26,10 @@ from agents_app.worker.event_writer import RunEventWriter
 from agents_app.worker.model_turns import ModelAnswer, ModelTurns, StreamedMessage, TurnTooLarge
 from agents_app.worker.saved_state import Incompatible
 from agents_app.worker.unknown_calls import UnknownCalls
+from conversations.core.db_threads import RunInThread
 from conversations.core.errors import Fenced, TooLarge
 from conversations.core.failpoints import failpoint
 from conversations.core.ids import text_digest
-from conversations.core.ttl_cache import Do
 from conversations.events.payload import check_depth
 from conversations.runs import claims
 from conversations.runs.claims import Body
@@ -39,7 +39,7 @@ class RecordingHooks(RunScopeHooks):
     """The hooks of one attempt; runs inside tool calls use the same ones, and `current_runner()` tells them apart."""
 
     def __init__(
-        self, event_writer: RunEventWriter, calls: CallIdMap, turns: ModelTurns, served: ServedTeam, do: Do
+        self, event_writer: RunEventWriter, calls: CallIdMap, turns: ModelTurns, served: ServedTeam, do: RunInThread
     ) -> None:
         self.calls, self.turns = calls, turns
         self.last_text = ""  # the last text that an agent of the run itself said

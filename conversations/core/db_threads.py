@@ -8,10 +8,10 @@ import asyncio
 import sqlite3
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from django.db import Error, InterfaceError, InternalError, OperationalError, connection
 
@@ -19,6 +19,7 @@ from conversations.core.errors import Unavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")
+RunInThread = Callable[..., Awaitable[Any]]  # how an event loop has work done in a database thread, such as `run` below
 
 # Every thread of a process that may ask the database, by what it is for. On PostgreSQL the pool of connections is as
 # large as all of them together (`dashboard.databases`): none waits for another's.

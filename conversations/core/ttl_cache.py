@@ -3,13 +3,14 @@
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from conversations.core.db_threads import RunInThread
 
 FRESH = 0.5  # seconds for which what was read is good, in every process; a change binds the next call within 1 s
 
 Value = TypeVar("Value")
-Do = Callable[..., Awaitable[Any]]  # runs work in a database thread, for an event loop
 
 
 class TtlCache(Generic[Value]):
@@ -42,7 +43,7 @@ class TtlCache(Generic[Value]):
                 self._value, self._read_at = value, began
         return value
 
-    async def answer_in(self, do: Do) -> Value:
+    async def answer_in(self, do: RunInThread) -> Value:
         """Return the value; if it is too old, `do` reads it again in a thread, once for all in this event loop who need
         it within half a second, with no change between."""
         if (value := self.fresh()) is not None:

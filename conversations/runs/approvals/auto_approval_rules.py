@@ -14,8 +14,9 @@ from django.db.models import F
 
 from conversations.core import secret_masking
 from conversations.core.database_clock import database_now
+from conversations.core.db_threads import RunInThread
 from conversations.core.ids import text_digest
-from conversations.core.ttl_cache import Do, TtlCache
+from conversations.core.ttl_cache import TtlCache
 from conversations.models import AutoApprovalRule
 
 MAX_RULES = 1_000  # live rules; the actions make no more
@@ -124,7 +125,7 @@ def rules() -> Rules:
     return _cache.answer()
 
 
-async def rules_in(do: Do) -> Rules:
+async def rules_in(do: RunInThread) -> Rules:
     """Return the live rules, at most half a second old; `do` runs the query. For event loops."""
     return await _cache.answer_in(do)
 

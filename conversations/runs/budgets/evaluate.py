@@ -21,8 +21,9 @@ from django.db.models import Q, QuerySet, Sum
 
 from conversations.core import micros, model_prices
 from conversations.core.database_clock import database_now
+from conversations.core.db_threads import RunInThread
 from conversations.core.model_prices import ModelTokenCount
-from conversations.core.ttl_cache import Do, TtlCache
+from conversations.core.ttl_cache import TtlCache
 from conversations.events import payload
 from conversations.events.log.bounded_reads import FETCHED
 from conversations.models import BudgetLimit, BudgetRaise, Event, ModelUsage, Run, ToolCall, Turn
@@ -89,7 +90,7 @@ def forget() -> None:
     _cache.forget()
 
 
-async def are_none(do: Do) -> bool:
+async def are_none(do: RunInThread) -> bool:
     """Return whether there are no budgets, as of at most half a second ago; `do` runs the query. For event loops."""
     return not await _cache.answer_in(do)
 

@@ -21,7 +21,8 @@ from typing import Literal, NamedTuple
 
 from django.db.models import Q
 
-from conversations.core.ttl_cache import Do, TtlCache
+from conversations.core.db_threads import RunInThread
+from conversations.core.ttl_cache import TtlCache
 from conversations.models import Policy
 
 Rule = Literal["allow", "ask", "deny"]
@@ -141,7 +142,7 @@ def rows() -> Rows:
     return _cache.answer()
 
 
-async def rows_in(do: Do) -> Rows:
+async def rows_in(do: RunInThread) -> Rows:
     """Return the rows, at most half a second old; `do` runs the query. For event loops."""
     return await _cache.answer_in(do)
 
