@@ -2,7 +2,7 @@
 
     http_stream    one POST to a checked address, its answer as pieces of a stream
     event_reader   that stream as the protocol's events
-    run_history    what was said, as the messages of a run's input, and decisions as answers to its interrupts
+    remote_input   what was said, as the messages of a run's input, and decisions as answers to its interrupts
     interrupt_decisions
                    those decisions, from the record
     remote_model   such an agent as a model of the SDK: one run there is one answer of it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents_app.agui.run_history import ACTION, Answered
+from agents_app.agui.remote_input import ACTION, Answered
 from agents_app.approval_gate import stored_decisions
 from agents_app.call_decisions import Decision
 from agents_app.recorded_values import recorded_digests

@@ -12,7 +12,7 @@ from ag_ui.core import AssistantMessage, BaseEvent, EventType, Interrupt, TokenU
 from agents import Model, ModelResponse, Usage
 from agents.items import TResponseInputItem, TResponseStreamEvent
 
-from agents_app.agui import event_reader, http_stream, interrupt_decisions, remote_claims, run_history
+from agents_app.agui import event_reader, http_stream, interrupt_decisions, remote_claims, remote_input
 from agents_app.agui.answer_events import AnswerEvents
 from agents_app.agui.http_stream import RemoteFailed
 from agents_app.run_scope import current_scope
@@ -78,16 +78,16 @@ class RemoteModel(Model):
         if remote_run.is_cancelled:
             raise RemoteFailed("its run was stopped on its server")
         for closing in answer.end(
-            [(run_history.ACTION, arguments) for arguments in remote_run.actions], remote_run.usage
+            [(remote_input.ACTION, arguments) for arguments in remote_run.actions], remote_run.usage
         ):
             yield closing
 
     def _input(self, thread: str, run: str, items: list[Any], instructions: str | None) -> tuple[str, bytes]:
         """Make the body of the request, and the id of its run. Sync."""
-        answered = run_history.answered_last(items)
-        answers = run_history.resume_of(answered, interrupt_decisions.decisions_about(answered, run))
+        answered = remote_input.answered_last(items)
+        answers = remote_input.resume_of(answered, interrupt_decisions.decisions_about(answered, run))
         state = remote_claims.latest_state(thread, self.remote.name) if thread else None
-        whole = run_history.input_of(thread or "thread", items, instructions, answers, state)
+        whole = remote_input.input_of(thread or "thread", items, instructions, answers, state)
         return whole.run_id, whole.model_dump_json(by_alias=True).encode()
 
     def _pieces(self, body: bytes) -> AsyncIterator[bytes]:
@@ -277,7 +277,7 @@ class _RemoteRun:
         name, pieces = self._call_of(interrupt)
         action: dict[str, Any] = {"interrupt": interrupt.id, "reason": interrupt.reason}
         action |= {"message": clean_text(interrupt.message)} if interrupt.message else {}
-        arguments = run_history.object_of("".join(pieces))
+        arguments = remote_input.object_of("".join(pieces))
         return action | ({"tool": name, "arguments": arguments} if name else {})
 
 

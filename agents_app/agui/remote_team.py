@@ -10,8 +10,8 @@ from agents import Agent, FunctionTool
 from agents.tool_context import ToolContext
 from django.conf import settings
 
+from agents_app.agui.remote_input import ACTION, WENT_ON
 from agents_app.agui.remote_model import RemoteModel
-from agents_app.agui.run_history import ACTION, WENT_ON
 from agents_app.teams.definition import Team
 from conversations.core.outbound_address import AllowList
 from conversations.core.remote_agent_setting import RemoteAgent
