@@ -18,7 +18,7 @@ from agents_app.tools.identity import Schema
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import Declared
 
-MAX_KEPT = 10_000  # hashes of schemas that a served team remembers
+MAX_REMEMBERED = 10_000  # hashes of schemas that a served team remembers
 
 
 class ServedTeam:
@@ -31,13 +31,13 @@ class ServedTeam:
         self._config = config
         self._models: dict[int, tuple[Agent[Any], ResolvedModel]] = {}
         self._schemas: dict[int, tuple[Agent[Any], list[Schema]]] = {}
-        self._stored_hashes: set[str] = set()
+        self._recorded_hashes: set[str] = set()
         self._problems: dict[tuple[str, str], list[str]] = {}
 
     def of(self, team: Team) -> ServedTeam:
         """Return a ServedTeam with the same models, for a team as one run sees it."""
         served = ServedTeam(team, self._config, self.provider)
-        served._stored_hashes = self._stored_hashes
+        served._recorded_hashes = self._recorded_hashes
         return served
 
     def model_of(self, agent: Agent[Any]) -> ResolvedModel:
@@ -86,16 +86,16 @@ class ServedTeam:
                 calls.append({"name": schema.name if schema else item.name, "schema": schema.hash if schema else None})
         return calls
 
-    def unkept(self, agent: Agent[Any]) -> list[Schema]:
+    def unrecorded(self, agent: Agent[Any]) -> list[Schema]:
         """Return the schemas of an agent that this worker has not recorded yet."""
-        return [schema for schema in self.schemas(agent) if schema.hash not in self._stored_hashes]
+        return [schema for schema in self.schemas(agent) if schema.hash not in self._recorded_hashes]
 
     def mark_recorded(self, schemas: Iterable[Schema]) -> None:
         """Mark schemas as recorded. Clients of the Responses API bring their own, so the number remembered is
         limited."""
-        if len(self._stored_hashes) > MAX_KEPT:
-            self._stored_hashes.clear()
-        self._stored_hashes.update(schema.hash for schema in schemas)
+        if len(self._recorded_hashes) > MAX_REMEMBERED:
+            self._recorded_hashes.clear()
+        self._recorded_hashes.update(schema.hash for schema in schemas)
 
     def effect(self, tool: FunctionTool, agent: str = "") -> str:
         """Return the effect of a tool's calls, by the team and by the policy as last read."""

@@ -98,7 +98,7 @@ class RecordingHooks(RunScopeHooks):
         fields: Body = {"model": model.label, "demo": model.is_demo, "tools": turn.tools, "usage": spent}
         if called := self._served.called(agent, response.output):
             fields["called"] = called
-        if fresh := self._served.unkept(agent):  # of an agent inside a tool, the first time that it is asked
+        if fresh := self._served.unrecorded(agent):  # of an agent inside a tool, the first time that it is asked
             await self._do(agent_registry.save_schemas, self._served, fresh)
         bodies.append({"event": "model.turn", **turn.facts, **fields, "duration_ms": ms_since(turn.began)})
         await self._event_writer.store(*bodies, *map(self._refused, repeated))
