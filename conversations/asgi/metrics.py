@@ -21,6 +21,7 @@ from conversations.access.audit import refusal_counter
 from conversations.asgi import route
 from conversations.core import node_heartbeat
 from conversations.core.errors import MethodNotAllowed, NotAllowed, NotSignedIn, SwitchboardError
+from conversations.core.status import OK
 from conversations.realtime.server_runtime import ServerRuntime
 
 METHODS = ("GET", "HEAD")
@@ -134,7 +135,7 @@ class MetricsCollector(Collector):
         listener = self._runtime.broadcast_listener
         if listener.age_s is not None:
             yield GaugeMetricFamily("switchboard_doorbell_age_seconds", "Since the last ring was heard", listener.age_s)
-            yield GaugeMetricFamily("switchboard_layer_up", "1 while the channel layer works", listener.state == "ok")
+            yield GaugeMetricFamily("switchboard_layer_up", "1 while the channel layer works", listener.state == OK)
 
     def _of_search(self) -> Iterator[Metric]:
         indexer = self._runtime.indexer

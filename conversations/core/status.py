@@ -1,3 +1,3 @@
-"""The word for a part of a server that works: used for readiness, MCP servers and workers."""
+"""The word for a part that works: used for readiness, background threads, Redis, MCP servers and workers."""
 
 OK = "ok"

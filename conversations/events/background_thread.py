@@ -10,6 +10,7 @@ from django.db import DatabaseError, connection
 from conversations.core.db_threads import with_connection
 from conversations.core.errors import Unavailable
 from conversations.core.single_process_lease import SingleProcessLease
+from conversations.core.status import OK
 from conversations.events import commit_listeners
 from conversations.events.log.records import Stored
 
@@ -29,7 +30,7 @@ class BackgroundThread(threading.Thread):
     @property
     def state(self) -> str:
         """`ok`, or why nothing is done."""
-        return (self._trouble or "ok") if self.is_alive() else self.ENDED
+        return (self._trouble or OK) if self.is_alive() else self.ENDED
 
     def wake(self) -> None:
         """Look at once. From any thread."""

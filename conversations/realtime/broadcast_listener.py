@@ -16,6 +16,7 @@ from channels.layers import get_channel_layer
 
 from conversations.core.background_loop import cancel_all
 from conversations.core.broadcast_sender import GROUP, KIND, PAUSES, BroadcastSender, sender
+from conversations.core.status import OK
 from conversations.events import commit_listeners
 
 logger = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ class BroadcastListener:
         if age is None or self._sender is None:
             return None
         if self.heard_at is not None and age < SILENCE:
-            return "ok"
+            return OK
         if trouble := self._sender.trouble or self._trouble:
             return trouble
         return "waiting for the first notification" if age < SILENCE else f"nothing heard for {age:.0f} s"

@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import connection
 
 from conversations.core.byte_budget import BoundedMemory
+from conversations.core.status import OK
 from conversations.events import log
 from conversations.realtime.broadcast_listener import BroadcastListener
 from conversations.realtime.socket_registry import SocketRegistry
@@ -85,8 +86,8 @@ class NodeMetrics:
 
 def _search_trouble(runtime: MeasuredRuntime) -> list[str]:
     """Return why search does not keep up, if so."""
-    state = runtime.indexer.state if runtime.indexer else "ok"
-    return [] if state == "ok" else [f"Search is missing new events: {state}"]
+    state = runtime.indexer.state if runtime.indexer else OK
+    return [] if state == OK else [f"Search is missing new events: {state}"]
 
 
 def missing_indexes() -> list[str]:

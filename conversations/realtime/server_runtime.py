@@ -19,6 +19,7 @@ from conversations.core.byte_budget import BoundedMemory
 from conversations.core.db_threads import DatabaseThreads, unavailable
 from conversations.core.errors import Unavailable
 from conversations.core.node_heartbeat import Heartbeat
+from conversations.core.status import OK
 from conversations.events import epoch, log
 from conversations.realtime.broadcast_listener import BroadcastListener
 from conversations.realtime.hub import Hub
@@ -62,7 +63,7 @@ class ServerRuntime:
     @property
     def is_ready(self) -> bool:
         """Return whether it accepts and sends events."""
-        return self.state == "ok"
+        return self.state == OK
 
     async def start(self, *, waits: bool = False) -> None:
         """Start accepting and sending. With `waits`, first wait for a database that others migrate."""
@@ -83,7 +84,7 @@ class ServerRuntime:
                 run_forever(partial(self._follow_epoch, rollback), what="following the epoch"), name="epoch"
             ),
         ]
-        self.state = "ok"
+        self.state = OK
 
     async def drain(self) -> None:
         """Become not ready, accept nothing more, and write what is queued."""

@@ -31,6 +31,7 @@ from django.db import connection
 from conversations.core import database_files
 from conversations.core.db_threads import POOL_SIZE, release_connection
 from conversations.core.errors import Busy, Unavailable
+from conversations.core.status import OK
 from conversations.events.log.commit_batch import Committer, Tally, resolve_futures
 from conversations.events.log.records import NewEvent, Stored
 from conversations.events.log.retry_thread import RetryThread
@@ -188,7 +189,7 @@ class Writer:
             self._write_test = Future()
             with contextlib.suppress(Busy, Unavailable):
                 self.submit((), self._write_test, in_same_transaction=_write_something)
-        return trouble or "ok"
+        return trouble or OK
 
     def close(self) -> None:
         """Stop accepting jobs, write the queue, and end the threads. An unresponsive database is waited for at most 8

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from conversations.core.micros import to_datetime
+from conversations.core.status import OK
 from conversations.events import epoch
 from conversations.models import Conversation, Event, Quarantine, RedisPosition, ToolCall
 from conversations.realtime.deployment import bus_state, database
@@ -150,7 +151,7 @@ def _warnings(
     warnings = []
     if has_redis and active is None:
         warnings.append(f"No recorder is active: messages on Redis are not stored. {_REMEDY[looked.vendor]}")
-    if active is not None and active.facts.get("redis") not in (None, "ok"):
+    if active is not None and active.facts.get("redis") not in (None, OK):
         warnings.append(f"The recorder cannot reach Redis: {str(active.facts['redis'])[:200]}")
     if active is not None and (active.number("lag_s") or 0) > LATE_S:
         warnings.append(f"The recorder is {active.number('lag_s'):,.0f} s behind Redis.")

@@ -18,6 +18,7 @@ from django.db import Error as DatabaseError
 
 from conversations.core.node_heartbeat import BEAT_EVERY, Heartbeat
 from conversations.core.single_process_lease import RENEW_EVERY_S
+from conversations.core.status import OK
 from conversations.events import commit_listeners
 from conversations.transport.recorder.active_recorder import ActiveRecorderLease
 from conversations.transport.recorder.database import RecorderDatabase
@@ -99,7 +100,7 @@ class RecorderService:
             "quarantined": self.filing.quarantined,
             "unsent_posts": self._relay.waiting,
             "redis": self.redis,
-            "warnings": [self.trouble] if self.trouble and self.redis == "ok" else [],
+            "warnings": [self.trouble] if self.trouble and self.redis == OK else [],
         }
 
     async def _end(self) -> None:
@@ -184,7 +185,7 @@ class RecorderService:
         )
         try:
             await reader.resume()
-            self.redis, self._reader = "ok", reader
+            self.redis, self._reader = OK, reader
             while self.is_active:
                 await reader.round()
                 self._trouble.pop("reading", None)
@@ -257,7 +258,7 @@ class EmbeddedRecorder(threading.Thread):
     @property
     def state(self) -> str:
         """Return `ok`, or why nothing is recorded now."""
-        return (self.service.trouble or "ok") if self.is_alive() else "the recording thread has ended"
+        return (self.service.trouble or OK) if self.is_alive() else "the recording thread has ended"
 
     def close(self) -> None:
         """Finish the work in progress and end."""
