@@ -36,7 +36,7 @@ from conversations.asgi.external_approvals_endpoint import PATH as APPROVAL_REQU
 from conversations.asgi.external_approvals_endpoint import ApprovalRequestEndpoint
 from conversations.asgi.health import HealthEndpoint
 from conversations.asgi.import_upload import ImportEndpoint
-from conversations.asgi.local_token import LocalTokenEndpoint
+from conversations.asgi.local_door import LocalDoorEndpoint
 from conversations.asgi.metrics import MetricsEndpoint
 from conversations.asgi.publish import PublishEndpoint, ReportEndpoint
 from conversations.asgi.responses.routes import PREFIX as OPEN
@@ -104,7 +104,7 @@ class Application:
     def __init__(self) -> None:
         self.runtime = ServerRuntime()
         self.authenticator = TokenAuthenticator()
-        self.local_token = LocalTokenEndpoint(settings.DATA_DIR, self.authenticator)
+        self.local_door = LocalDoorEndpoint(settings.DATA_DIR, self.authenticator)
         self.demo = Demo(self.runtime)
         self.url = ""  # set by `serve` when it holds the data directory: its address
         self.is_web_only = False  # waits for a database that others bring up to date
@@ -121,7 +121,7 @@ class Application:
             FEED: EventFeedEndpoint(self.runtime, self.authenticator),
             APPROVAL_REQUESTS: ApprovalRequestEndpoint(self.runtime, self.authenticator),
             "/api/v1/import": ImportEndpoint(self.authenticator, self.runtime.socket_registry),
-            "/api/v1/door": self.local_token,
+            "/api/v1/door": self.local_door,
             TRACES: telemetry,
             LOGS: telemetry,
             OPEN.rstrip("/"): responses,
@@ -218,7 +218,7 @@ class Application:
         await asyncio.to_thread(self._export)
         self._sign()
         if self.url:
-            self.local_token.open(self.url)
+            self.local_door.open(self.url)
         self._keep(run_forever(_write_refusals, what="counting refusals"), "refusals")
         self._keep(run_forever(_end_requests, what="ending approval requests"), "approval requests")
         self._has_started = True

@@ -53,7 +53,7 @@ READ_AT_ONCE = """
 import json, sys, threading
 import django
 django.setup()
-from conversations.asgi import local_token as key
+from conversations.asgi import local_door as key
 from conversations.asgi.responses import parse_request as asking, compact
 from conversations.import_export.formats import switchboard as own
 from conversations.import_export import import_lines

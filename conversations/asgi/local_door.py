@@ -1,5 +1,5 @@
-"""`POST /api/v1/door`: exchange the data directory's one-use token for a bearer token, for the owner's commands;
-`DELETE`: return it."""
+"""The door for the owner's commands on this machine: `POST /api/v1/door` exchanges the one-use token of the data
+directory's door.json for a bearer token; `DELETE` ends that."""
 
 import json
 import secrets
@@ -20,7 +20,7 @@ class _TokenRequest(msgspec.Struct):
 _decoder = msgspec.json.Decoder(_TokenRequest)
 
 
-class LocalTokenEndpoint:
+class LocalDoorEndpoint:
     """The route. A user who can read the 0600 file owns the data and may write to it."""
 
     def __init__(self, data_dir: Path, authenticator: TokenAuthenticator) -> None:
