@@ -47,6 +47,9 @@ Trait = Literal[
     # also drawn under the event `about`, from the row of `Annotation` that its fold makes; in text files only there
     "shown_under_event",
     "outlined",  # a line of the outline beside a transcript
+    # work within a run: pages need not bring a conversation's state up to date after it; `static/js/state-events.js`
+    # lists the same types, as `make check` sees to
+    "leaves_state",
     "no_activity",  # the conversation keeps its place in the list that is sorted by last activity
     "unsigned",  # external agents may stream it without their name
 ]

@@ -1,16 +1,20 @@
 """Event types: everything about one is declared in `conversations/events/types`, and what we write fits its schema."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from conversations.events import registry
 from tests.checks.python_files import Module, modules, nodes
+from tests.checks.static_files import scripts
 
 DECLARATIONS = "conversations/events/types/"
 # Names that mean something else, too.
 COMMON_WORDS = {"message", "control", "token", "output", "log", "signal"}
 NAMES = frozenset(registry.names())
+STATE_SCRIPT = "static/js/state-events.js"  # the table of the trait `leaves_state` for pages
+NAMED_IN_SCRIPT = re.compile(rf"""["'`]((?:{"|".join(registry.FAMILIES)})\.[a-z_]+)["'`]""")
 TABLES_APART = {  # what a protocol of others makes of our events; /v1/responses turns them into its own frames
     "conversations/asgi/responses/stream_encoder.py",
     "conversations/asgi/agui/run_encoder.py",
@@ -40,6 +44,19 @@ def written_payloads(root: Path) -> Iterator[str]:
                 yield f"{name}:{line}: {kind} has no {', '.join(strange)}"
 
 
+def tables_of_scripts(root: Path) -> Iterator[str]:
+    """The types that leave a conversation's state as it is are the same in the script; a type that a script names is
+    one."""
+    for path in scripts(root):
+        name, text = path.relative_to(root).as_posix(), path.read_text()
+        for kind in sorted(set(NAMED_IN_SCRIPT.findall(text)) - NAMES):
+            yield f"{name}: {kind} is no event type"
+        if name == STATE_SCRIPT:
+            listed, declared = set(re.findall(r'"([\w.]+)"', text)), set(registry.names_with("leaves_state"))
+            yield from (f"{name}: {kind} has the trait `leaves_state`: list it" for kind in sorted(declared - listed))
+            yield from (f"{name}: {kind} lacks the trait `leaves_state`" for kind in sorted(listed - declared))
+
+
 def _undeclared(root: Path) -> Iterator[tuple[str, Module]]:
     for module in modules(root):
         if not (name := module.path.relative_to(root).as_posix()).startswith(DECLARATIONS):
@@ -65,4 +82,4 @@ def _is_table(node: ast.AST) -> bool:
     return len(names) >= (2 if is_dictionary else 3) and bool(names - COMMON_WORDS)
 
 
-RULES = (tables_of_event_types, written_payloads)
+RULES = (tables_of_event_types, written_payloads, tables_of_scripts)

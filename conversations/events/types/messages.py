@@ -30,7 +30,7 @@ class ControlMessage(Envelope):
     state="running",
     lane=Lane(),
     search=Search(is_indexed=False),
-    traits={"tools_may_publish", "unsigned"},
+    traits={"tools_may_publish", "unsigned", "leaves_state"},
 )
 class StreamedToken(RunEvent):
     """A piece of an answer while it is written; `index` restarts each turn. Pieces up to `last_index` may be joined;
@@ -49,7 +49,7 @@ class StreamedToken(RunEvent):
 @event_type(
     Row(view="output"), fold=messages.output, level="chat", lane=Lane(),
     search=Search(label="answer", filter="Agent answers"),
-    traits={"speech", "copied", "tools_may_publish", "remembered", "unsigned"},
+    traits={"speech", "copied", "tools_may_publish", "remembered", "unsigned", "leaves_state"},
 )  # fmt: skip
 class FinalOutput(RunEvent):
     """The final text of a turn; its tokens were the preview. `is_partial`: it was broken off; `refusal`: the model

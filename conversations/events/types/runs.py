@@ -182,7 +182,7 @@ class Handoff(RunEvent):
 
 @event_type(
     Row(view="model_turn"), fold=turns.ours, authority=OURS, lane=Lane("asked the model", "model"),
-    search=Search(is_indexed=False), traits={"holds_run"},
+    search=Search(is_indexed=False), traits={"holds_run", "leaves_state"},
 )  # fmt: skip
 class ModelTurn(RunEvent):
     """One answer of a model: what it was offered, what of it it called, and what it spent. `tools` are hashes of

@@ -10,7 +10,7 @@ from conversations.events.types.base import CallEvent
 @event_type(
     Row(template="tool_step"), fold=tool_calls.tool_step, level="steps",
     search=Search(label="tool call", filter="Tool calls"),
-    traits={"call_step", "opens_call", "tools_may_publish", "remembered", "unsigned"},
+    traits={"call_step", "opens_call", "tools_may_publish", "remembered", "unsigned", "leaves_state"},
 )  # fmt: skip
 class ToolStep(CallEvent):
     """A tool called, or its result. `edited_by` changed its arguments; `answered_by` gave the output in its place."""

@@ -13,7 +13,12 @@ class _PassedSignal(BaseEvent):
     message_id: str | None = None
 
 
-@event_type(Row(view="signal_passed"), level="steps", lane=Lane("sent a signal", "topic"), traits={"tools_may_publish"})
+@event_type(
+    Row(view="signal_passed"),
+    level="steps",
+    lane=Lane("sent a signal", "topic"),
+    traits={"tools_may_publish", "leaves_state"},
+)
 class SignalSend(_PassedSignal):
     """A signal sent."""
 
@@ -21,7 +26,10 @@ class SignalSend(_PassedSignal):
 
 
 @event_type(
-    Row(view="signal_passed"), level="steps", lane=Lane("received a signal", "topic"), traits={"tools_may_publish"}
+    Row(view="signal_passed"),
+    level="steps",
+    lane=Lane("received a signal", "topic"),
+    traits={"tools_may_publish", "leaves_state"},
 )
 class SignalReceive(_PassedSignal):
     """A signal received."""
@@ -29,7 +37,12 @@ class SignalReceive(_PassedSignal):
     event: Literal["signal_recv"] = "signal_recv"
 
 
-@event_type(Row(view="signal_raised"), level="steps", lane=Lane("a signal was raised"), traits={"tools_may_publish"})
+@event_type(
+    Row(view="signal_raised"),
+    level="steps",
+    lane=Lane("a signal was raised"),
+    traits={"tools_may_publish", "leaves_state"},
+)
 class Signal(BaseEvent):
     """A signal on the bus that names the conversation."""
 
@@ -51,7 +64,12 @@ class DeadLetter(BaseEvent):
     error: str | None = None
 
 
-@event_type(Row(view="log"), lane=Lane("log", "message"), search=Search(filter="Logs"), traits={"tools_may_publish"})
+@event_type(
+    Row(view="log"),
+    lane=Lane("log", "message"),
+    search=Search(filter="Logs"),
+    traits={"tools_may_publish", "leaves_state"},
+)
 class Log(RunEvent):
     """A line an agent logged."""
 
