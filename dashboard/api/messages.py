@@ -1,4 +1,5 @@
-"""`POST /api/v1/conversations/{id}/messages`: send a message. Used by both pages and programs (§3.6)."""
+"""`POST /api/v1/conversations/{id}/messages`: send a message (`post_message.post`). The form of the pages
+(`templates/partials/composer.html`) posts here, too (§3.6)."""
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse

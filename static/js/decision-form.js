@@ -1,6 +1,7 @@
 /**
  * `<decision-form data-address>`: the form that decides a pending approval request, in a transcript and on the approvals page.
- * The response updates the request's block (`.approval`) around it: with the decision, or with errors beside the fields.
+ * It posts to the page of the request, `/approvals/ID/` (`dashboard/pages/approvals.py`), not to the API. The response updates
+ * the request's block (`.approval`) around it: with the decision, or with errors beside the fields.
  * Dispatches `decision:made` {key} (bubbles, cancelable); unless it is canceled, the focus moves to the next request of the page.
  */
 import "./decision-keys.js";
