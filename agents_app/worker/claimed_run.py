@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 class WorkerServices(NamedTuple):
     """The objects that all runs of a worker share."""
 
-    writer: log.Writer
+    writer: log.WriterThreads
     do: RunInThread
     read: RunInThread
     bus: RunBus

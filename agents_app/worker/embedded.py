@@ -26,7 +26,7 @@ class EmbeddedWorker(threading.Thread):
     """The embedded worker, created by `dashboard.asgi` (`settings.WORKER`) with the process's writer. Raises
     Unavailable for an invalid team, with the reason."""
 
-    def __init__(self, writer: log.Writer) -> None:
+    def __init__(self, writer: log.WriterThreads) -> None:
         super().__init__(name="worker", daemon=True)
         self._ending = ""  # why it runs no more
         try:

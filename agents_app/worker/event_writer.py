@@ -20,7 +20,7 @@ BUSY_FOR = 0.1  # seconds before the next try while the write queue is full
 class RunEventWriter:
     """Writes for one claim. Once the fence is lost, every further write raises `Fenced`."""
 
-    def __init__(self, claim: Claim, writer: log.Writer) -> None:
+    def __init__(self, claim: Claim, writer: log.WriterThreads) -> None:
         self.claim = claim
         self.is_lost = False
         self.keeps_lengths = False  # of the pieces of an answer: a client is told each piece

@@ -65,7 +65,7 @@ class Worker:
     """Serves teams. `writer` is the process's own and must be running; it outlives the worker."""
 
     def __init__(
-        self, writer: log.Writer, teams: Sequence[Team], *, config: ModelConfig | None = None,
+        self, writer: log.WriterThreads, teams: Sequence[Team], *, config: ModelConfig | None = None,
         per_team: int | None = None, limit_s: float | None = None, stop_s: float | None = None,
     ) -> None:  # fmt: skip
         defaults = settings.CONFIG

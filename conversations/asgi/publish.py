@@ -1,5 +1,5 @@
-"""`POST /api/v1/publish`: parse what is published, and answer when the log's writer has committed it (§3.6). A raw ASGI
-route. `published_message.event_of` makes each event."""
+"""`POST /api/v1/publish`: parse what is published, and answer when it is committed (§3.6). A raw ASGI route.
+`published_message.event_of` makes each event, and `runtime.writer` (`events/log/writer_threads.py`) has it stored."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor

@@ -23,9 +23,10 @@ from conversations.core.errors import Invalid, NotAllowed, SwitchboardError, Una
 from conversations.events import log
 from conversations.events.payload import MAX_KEY, clean_text
 from conversations.realtime import frames
-from conversations.realtime.conversation_subscription import NEWEST, ConversationSubscription, SocketWriter, TooSlow
+from conversations.realtime.catch_up_subscription import NEWEST, CatchUpSubscription
 from conversations.realtime.presence import Viewer
 from conversations.realtime.server_runtime import ServerRuntime
+from conversations.realtime.socket_writer import SocketWriter, TooSlow
 from conversations.realtime.state_topics import STATE_TOPICS, StateSubscription
 from conversations.redaction import erase_id
 
@@ -44,7 +45,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
     def __init__(self, *, runtime: ServerRuntime, authenticator: TokenAuthenticator) -> None:
         super().__init__()
         self.runtime, self.authenticator = runtime, authenticator
-        self.topics: dict[str, ConversationSubscription | StateSubscription] = {}
+        self.topics: dict[str, CatchUpSubscription | StateSubscription] = {}
         self.viewers: dict[str, Viewer] = {}
         self.is_dismissed = False
 
@@ -173,7 +174,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
             return
         last = after if after is not None else max(0, head - NEWEST)
         mode = request["render"] if request.get("render") in ("html", "lanes") else "data"
-        self._keep(topic, ConversationSubscription(hub, self.writer, key, mode, last=last, failed=self._failed))  # type: ignore[arg-type]
+        self._keep(topic, CatchUpSubscription(hub, self.writer, key, mode, last=last, failed=self._failed))  # type: ignore[arg-type]
         if not self.caller.agent:
             name = self.caller.principal.name if self.caller.user_id is not None else ""
             self.viewers[topic] = self.runtime.presence.look(key, name, self.writer)
@@ -182,7 +183,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         if (viewer := self.viewers.pop(topic, None)) is not None:
             self.runtime.presence.leave(viewer)
 
-    def _keep(self, topic: str, subscription: ConversationSubscription | StateSubscription) -> None:
+    def _keep(self, topic: str, subscription: CatchUpSubscription | StateSubscription) -> None:
         self.topics[topic] = subscription
         self.runtime.socket_registry.topics[self.caller.principal] += 1
 

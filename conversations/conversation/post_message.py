@@ -1,4 +1,5 @@
-"""Send a message as a person: the message, its posts, the run it starts and the audit entry together.
+"""Send a message as a person: the message, its posts, the run it starts and the audit entry together, stored by
+`log.append` (`events/log/append.py`).
 
 As oneself, or, by a grant and with a reason, as an agent or as the system. Whoever is named as the sender, the event's
 principal is the person, and `metadata.sent_by` shows agents who sent it, with the reason. A caller can omit neither.

@@ -1,6 +1,8 @@
 """One conversation in one mode while it has subscribers: its renderer, its ring of frames, and who gets them.
 
-Created by the hub, which has the events rendered in a thread and pushes the frames in the event loop.
+Created by the hub, which has the events rendered in a thread and pushes the frames in the event loop. `_hand_over`
+writes each to the sockets that are up to date, where `static/js/subscription.js` receives it; a socket that is behind
+reads what it lacks (`catch_up_subscription.py`).
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ RENDERING_BYTES = 16 << 20  # of the bodies of all events that wait to be render
 
 
 class Subscriber(Protocol):
-    """A subscriber of a feed: a `ConversationSubscription`. While `is_up_to_date`, it has what the ring has and gets
+    """A subscriber of a feed: a `CatchUpSubscription`. While `is_up_to_date`, it has what the ring has and gets
     frames through `write` as they come."""
 
     is_up_to_date: bool

@@ -1,5 +1,6 @@
-"""The hub: takes each committed event to the feeds of its conversation, which write it to many subscribers (§6). A feed
-has a ring of prepared frames (`frames.py`); a subscriber is one integer and a wake-up.
+"""The hub: takes each committed event to the feeds of its conversation (§6). It has the event drawn once
+(`live_renderer.py`) and packed into a frame (`frames.py`, the wire form), and pushes that to the feed (`feed.py`),
+which writes it to many subscribers. A feed has a ring of prepared frames; a subscriber is one integer and a wake-up.
 
 It runs in the event loop and only moves bytes. HTML, and large frames, are prepared in order in a separate thread and
 written in short turns of the loop. Events committed by this process arrive with their notification; events committed

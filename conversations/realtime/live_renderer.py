@@ -1,5 +1,6 @@
-"""Draw a conversation's events for its feed, as they are committed or for who catches up. Called by the hub, in
-threads. `EventRenderer.draw` draws one event: by its type (`event_rows`), or from its cache."""
+"""Draw a conversation's events for its feed, as they are committed or for who catches up. Called in threads by the hub,
+which pushes what is drawn to the feed (`feed.py`). `EventRenderer.draw` (`rendering/event_renderer.py`) draws one
+event: by its type (`event_rows.py`), or from its cache."""
 
 from collections.abc import Sequence
 

@@ -30,7 +30,7 @@ class MeasuredRuntime(Protocol):
 
     url: str
     socket_registry: SocketRegistry
-    writer: log.Writer
+    writer: log.WriterThreads
     budgets: dict[str, BoundedMemory]
     broadcast_listener: BroadcastListener
     indexer: Indexer | None

@@ -17,7 +17,7 @@ from conversations.core import broadcast_sender
 from conversations.core.background_loop import cancel_all, run_forever
 from conversations.events import commit_listeners
 from conversations.realtime import frames
-from conversations.realtime.conversation_subscription import SocketWriter
+from conversations.realtime.socket_writer import SocketWriter
 from conversations.rendering.participant_marks import letters
 
 State = Literal["typing", "looking", "away"]

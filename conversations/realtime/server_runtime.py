@@ -43,7 +43,7 @@ class ServerRuntime:
         self.socket_registry = SocketRegistry()
         self.hub = Hub(epoch="", send_gate=self.socket_registry.send_gate, ring_bytes=settings.CONFIG.rings_mib << 20)
         self.budgets: dict[str, BoundedMemory] = {"rings": self.hub.rings}  # of what is held for readers, by what
-        self.writer = log.Writer()
+        self.writer = log.WriterThreads()
         self.fleet = ConversationListTopic()
         self.state_topics: dict[str, StateTopic] = {
             state.topic: state for state in (self.fleet, ApprovalsTopic(), AuditTopic())

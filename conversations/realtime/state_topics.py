@@ -16,7 +16,7 @@ from conversations.core.failpoints import should_drop
 from conversations.events import commit_listeners
 from conversations.events.log.records import Stored
 from conversations.realtime import frames
-from conversations.realtime.conversation_subscription import SocketWriter, report_failure
+from conversations.realtime.socket_writer import SocketWriter, report_failure
 from conversations.redaction import erase_id
 from conversations.runs.approvals import live_requests
 

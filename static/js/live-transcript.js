@@ -1,4 +1,4 @@
-/** The live transcript of one conversation: turns frames of the socket into rows and text. `transcript-pages` loads its other pages. */
+/** The live transcript of one conversation: turns frames of the socket into rows (`transcript-rows.js`) and text (`live-text.js`). `transcript-pages.js` loads its other pages. */
 import { ConnectionReport } from "./connection-report.js";
 import { DrawQueue } from "./draw-queue.js";
 import { gapNotice } from "./gap-notice.js";

@@ -1,4 +1,7 @@
-/** One topic of the socket: detects missed and repeated events, and requests what is missing (the client's rule of §3.5). */
+/**
+ * One topic of the socket: detects missed and repeated events, and requests what is missing (the client's rule of §3.5). `socket.js` passes
+ * it each frame of its topic, and it passes the new events to the page's handlers: those of a transcript are in `live-transcript.js`.
+ */
 
 import { erasedId, goTo, showsErasedId } from "./moved-page.js";
 

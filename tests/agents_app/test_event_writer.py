@@ -21,9 +21,9 @@ THREADS = 1 if connection.vendor == "sqlite" else POOL_SIZE["writer"] - 1  # eac
 
 
 @pytest.fixture
-def writer() -> Iterator[log.Writer]:
+def writer() -> Iterator[log.WriterThreads]:
     """A writer of the log of the test's own, at work."""
-    made = log.Writer()
+    made = log.WriterThreads()
     made.start()
     yield made
     made.close()

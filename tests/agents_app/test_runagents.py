@@ -61,9 +61,9 @@ def test_a_wrong_team_is_told_in_a_line(served: list[str], settings: Any) -> Non
 
 
 def test_what_is_written_is_stored_before_it_ends_however_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    closed: list[log.Writer] = []
+    closed: list[log.WriterThreads] = []
 
-    class NotedWriter(log.Writer):
+    class NotedWriter(log.WriterThreads):
         def close(self, *arguments: Any) -> Any:
             closed.append(self)
             return super().close(*arguments)
@@ -71,7 +71,7 @@ def test_what_is_written_is_stored_before_it_ends_however_it_ends(monkeypatch: p
     async def fail(worker: Worker) -> None:
         raise RuntimeError("down")
 
-    monkeypatch.setattr(log, "Writer", NotedWriter)
+    monkeypatch.setattr(log, "WriterThreads", NotedWriter)
     monkeypatch.setattr(Worker, "run", fail)
 
     with pytest.raises(RuntimeError, match="down"):

@@ -11,7 +11,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from conversations.realtime.conversation_subscription import SLOW_AFTER
+from conversations.realtime.socket_writer import SLOW_AFTER
 from tests.support.live import Server, until
 from tests.support.stuck import StuckReader
 from tests.support.tiers import variants

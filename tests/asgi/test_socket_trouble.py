@@ -14,7 +14,7 @@ from conversations.access.audit import refusal_counter
 from conversations.access.authentication import NOT_ALLOWED
 from conversations.core.principals import SYSTEM
 from conversations.events import log
-from conversations.realtime.conversation_subscription import SocketWriter, TooSlow
+from conversations.realtime.socket_writer import SocketWriter, TooSlow
 from tests.asgi.test_socket_bounds import closed, consumer_of, follow, opened, with_engine
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -45,7 +45,7 @@ def batch(round_: int):
 
 def ours(events) -> float:
     """Submit in jobs of 100; return rows/s."""
-    writer = log.Writer()
+    writer = log.WriterThreads()
     writer.start()
     start = time.perf_counter()
     waits = []

@@ -86,7 +86,7 @@ def action() -> None:
     admin = User.objects.create(username="admin")
     Role.objects.create(user=admin, name="admin")
     maria = User.objects.create(username="maria")
-    writer, done, waits = log.Writer(), threading.Event(), []
+    writer, done, waits = log.WriterThreads(), threading.Event(), []
     writer.start()
 
     def saturate(lane: int) -> None:

@@ -66,7 +66,7 @@ def bare(prefix: str) -> float:
 
 def ours(prefix: str) -> float:
     """Run them by a worker, from queued to done; return CPU seconds a run."""
-    writer = log.Writer()
+    writer = log.WriterThreads()
     writer.start()
     worker = Worker(
         writer, [Team(name="bench", agents=[agent()], entry=["Clerk"])], config=ModelConfig(), per_team=RUNS
@@ -119,7 +119,7 @@ def token_us() -> float:
     key = "tokens"
     Run.objects.filter(conversation__key=key).delete()
     claimed = Claim("no-run", 1, key, "Clerk", "agent", 1, None, None, None)
-    writer = log.Writer()
+    writer = log.WriterThreads()
     writer.start()
     pen = RunEventWriter(claimed, writer)
     pen_facts = {"agent": "Clerk", "turn": 1}

@@ -113,7 +113,7 @@ async def ours() -> None:
     from agents_app.worker.worker import Worker
     from conversations.events import log
 
-    waiting, writer = Waiting(), log.Writer()
+    waiting, writer = Waiting(), log.WriterThreads()
     writer.start()
     team = Team(name="bench", agents=[agent_of(waiting)], entry=["Clerk"])
     worker = Worker(writer, [team], config=ModelConfig(), per_team=RUNS)

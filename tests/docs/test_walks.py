@@ -91,6 +91,18 @@ def test_an_address_that_a_step_names_is_answered_by_the_file_of_the_next():
         assert (after.path, view.__name__ in after.names) == (f"{view.__module__.replace('.', '/')}.py", True)
 
 
+@pytest.mark.parametrize(
+    ("step", "after"),
+    [(step, after) for step, after in pairwise(steps()) if step.walk == after.walk == steps()[0].walk],
+    ids=lambda step: step.path,
+)
+def test_a_file_on_the_way_from_a_publish_to_its_row_names_the_next_at_its_head(step: Step, after: Step):
+    head = re.match(r'"""(.*?)"""|/\*\*(.*?)\*/', (ROOT / step.path).read_text(), re.DOTALL)
+
+    assert head
+    assert after.path.rpartition("/")[2] in head[0]
+
+
 def test_a_step_of_python_or_script_names_what_to_read():
     silent = [step.path for step in steps() if not step.names and not step.path.endswith("__init__.py")]
 

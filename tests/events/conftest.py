@@ -8,9 +8,9 @@ from conversations.events import log
 
 
 @pytest.fixture
-def writer() -> Iterator[log.Writer]:
+def writer() -> Iterator[log.WriterThreads]:
     """A writer of the log of the test's own, at work."""
-    made = log.Writer()
+    made = log.WriterThreads()
     made.start()
     yield made
     made.close()

@@ -215,7 +215,7 @@ def test_two_threads_on_one_conversation_leave_no_hole():
 def test_writer_answers_after_commit_and_isolates_a_bad_job():
     from concurrent.futures import Future
 
-    writer, good, bad = log.Writer(), Future(), Future()
+    writer, good, bad = log.WriterThreads(), Future(), Future()
     broken = message_event("a")._replace(body="\ud800")
     writer.submit([broken], bad)
     writer.submit([message_event("a", words="fine")], good)
@@ -229,7 +229,7 @@ def test_writer_answers_after_commit_and_isolates_a_bad_job():
 
 @pytest.mark.django_db(transaction=True)
 def test_our_tokens_join_into_segments_and_flush_before_the_output():
-    writer = log.Writer()
+    writer = log.WriterThreads()
     turn = {"run_id": "r1", "turn": 1, "agent": "A"}
     for i in range(50):
         writer.submit(
@@ -250,7 +250,7 @@ def test_our_tokens_join_into_segments_and_flush_before_the_output():
 def test_writer_outlives_a_job_that_breaks_in_an_unheard_of_way():
     from concurrent.futures import Future
 
-    writer, good, bad = log.Writer(), Future(), Future()
+    writer, good, bad = log.WriterThreads(), Future(), Future()
     writer.submit([message_event("a")._replace(payload=None)], bad)
     writer.submit([message_event("a", words="fine")], good)
     writer.start()

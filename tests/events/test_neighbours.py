@@ -78,7 +78,7 @@ TROUBLES = {"held": lambda writer: writer.submit([message_event("held")]), "fail
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_neighbours_commit_as_soon_as_without_trouble(trouble, capsys):
     log.append([message_event(key) for key in ("held", "failing", *NEIGHBOURS)])
-    writer, free, troubled = log.Writer(), [], []
+    writer, free, troubled = log.WriterThreads(), [], []
     writer.start()
     try:
         commits(writer, 64)  # connections are made, plans are known

@@ -9,7 +9,7 @@ from conversations.core import principals
 from conversations.events import log
 from conversations.events.log.token_buffers import EVERY, PATIENCE, SLICE, TokenBuffers
 from conversations.events.log.write_job import FULL, Job, OpenTokens, TokenSource
-from conversations.events.log.writer import WriteThread
+from conversations.events.log.writer_threads import WriteThread
 
 AT = 1000.0  # seconds, when the buffers are first asked
 

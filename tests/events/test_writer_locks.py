@@ -56,7 +56,7 @@ def locking(key):
 @contextmanager
 def running(*jobs, in_same_transaction=None):
     """Have a writer find these jobs together; yield it and who waits."""
-    writer, waits = log.Writer(), []
+    writer, waits = log.WriterThreads(), []
     for events in jobs:
         waits.append(Future())
         writer.submit(events, waits[-1], in_same_transaction=in_same_transaction)
@@ -170,7 +170,7 @@ def test_what_rides_along_and_waits_for_a_lock_holds_no_neighbour():
         Token.objects.select_for_update().get(name="row")
 
     with held(ride) as is_over:
-        writer, mine, others = log.Writer(), Future(), [Future() for _ in range(8)]
+        writer, mine, others = log.WriterThreads(), Future(), [Future() for _ in range(8)]
         writer.submit([message_event("mine")], mine, in_same_transaction=ride)
         [writer.submit([message_event(f"near{n}")], other) for n, other in enumerate(others)]
         writer.start()
@@ -199,7 +199,7 @@ def test_a_writer_that_is_closed_waits_for_a_held_conversation_a_little_and_then
 def test_events_of_many_threads_are_stored_in_order_beside_somebody_who_locks_and_lets_go():
     keys = [f"c{n}" for n in range(6)]
     log.append([message_event(key) for key in keys])
-    writer, is_over = log.Writer(), threading.Event()
+    writer, is_over = log.WriterThreads(), threading.Event()
 
     def lock():
         while not is_over.is_set():

@@ -56,7 +56,7 @@ def test_a_database_that_hangs_is_waited_for_a_bounded_time_at_the_end_and_nothi
         return real(*given, **options)
 
     monkeypatch.setattr(commit_batch, "append", hang)
-    made = log.Writer()
+    made = log.WriterThreads()
     made.start()
     under_way = stored(made, message_event("a"))
     assert has_begun.wait(60)

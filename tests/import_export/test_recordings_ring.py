@@ -12,8 +12,8 @@ from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.staged_import import StagedImport
 from conversations.realtime import hub, state_topics
-from conversations.realtime.conversation_subscription import SocketWriter
 from conversations.realtime.hub import Hub
+from conversations.realtime.socket_writer import SocketWriter
 from conversations.realtime.state_topics import ConversationListTopic, StateSubscription
 from tests.support.protocol_client import Client, Line
 from tests.support.recorded import OWN

@@ -13,7 +13,7 @@ from conversations.core import principals
 from conversations.core.write_transaction import write_transaction
 from conversations.events import commit_listeners
 from conversations.realtime import state_topics
-from conversations.realtime.conversation_subscription import SocketWriter
+from conversations.realtime.socket_writer import SocketWriter
 from conversations.realtime.state_topics import AuditTopic, StateSubscription
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]

@@ -15,8 +15,8 @@ from conversations.events import commit_listeners, log, payload
 from conversations.events.log import bounded_reads, read_many
 from conversations.realtime import broadcast_listener, hub, state_topics
 from conversations.realtime.broadcast_listener import BroadcastListener
-from conversations.realtime.conversation_subscription import SocketWriter
 from conversations.realtime.hub import Hub
+from conversations.realtime.socket_writer import SocketWriter
 from conversations.realtime.state_topics import ConversationListTopic
 from tests.support.live import until
 from tests.support.protocol_client import Client, Line

@@ -9,8 +9,8 @@ from conversations.core import broadcast_sender
 from conversations.events import commit_listeners
 from conversations.models import Conversation, Event, ReadMarker
 from conversations.realtime import presence
-from conversations.realtime.conversation_subscription import SocketWriter
 from conversations.realtime.presence import Presence
+from conversations.realtime.socket_writer import SocketWriter
 from tests.support.cast import client_of
 
 

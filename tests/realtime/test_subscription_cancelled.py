@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from conversations.realtime.conversation_subscription import SocketWriter
+from conversations.realtime.socket_writer import SocketWriter
 
 
 @pytest.mark.parametrize("steps", range(4))

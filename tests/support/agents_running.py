@@ -76,7 +76,7 @@ def team(*steps: Any, tools: Sequence[Any] = (), name: str = "test", **more: Any
 @contextmanager
 def working(*teams: Team, config: ModelConfig = MODEL, **more: Any) -> Iterator[Worker]:
     """Run a worker over these teams; at the end it has stopped in order."""
-    writer = log.Writer()
+    writer = log.WriterThreads()
     writer.start()
     worker = Worker(writer, teams, config=config, **more)
     trouble: list[BaseException] = []

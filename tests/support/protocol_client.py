@@ -6,9 +6,10 @@ import asyncio
 import json
 from typing import Any
 
-from conversations.realtime.conversation_subscription import ConversationSubscription, SocketWriter
+from conversations.realtime.catch_up_subscription import CatchUpSubscription
 from conversations.realtime.feed import Mode
 from conversations.realtime.hub import Hub
+from conversations.realtime.socket_writer import SocketWriter
 
 
 class Client:
@@ -49,7 +50,7 @@ class Line:
 
     def __init__(self, hub: Hub, client: Client, key: str, mode: Mode = "data", *, takes_ready: bool = False) -> None:
         self.hub, self.client, self.key, self.mode = hub, client, key, mode
-        self.subscription: ConversationSubscription | None = None
+        self.subscription: CatchUpSubscription | None = None
         self.sent: list[str] = []  # what the client has not taken yet
         self.room = asyncio.Event()
         self.room.set()
@@ -70,7 +71,7 @@ class Line:
         self.client.must_subscribe = False
         self.room.set()
         wire = SocketWriter(self._send, self._write, self.hub.send_gate)
-        self.subscription = ConversationSubscription(
+        self.subscription = CatchUpSubscription(
             self.hub, wire, self.key, self.mode, last=self.client.last, failed=self._failed
         )
 

@@ -72,7 +72,7 @@ class Command(BaseCommand):
     async def _serve(self, teams: list[Any]) -> None:
         from agents_app.worker.worker import Worker
 
-        writer = log.Writer()
+        writer = log.WriterThreads()
         writer.start()
         worker = Worker(writer, teams)
         loop = asyncio.get_running_loop()

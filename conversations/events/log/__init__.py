@@ -1,4 +1,5 @@
-"""The log: the only writer of history (`append`), the thread behind it (`Writer`), and every way to read it."""
+"""The log: `append`, the only function that stores events (law B), which actions call themselves; `WriterThreads`,
+which call it for event loops; and every way to read."""
 
 from conversations.core.write_transaction import asked_at, write_transaction
 from conversations.events.log.append import append
@@ -32,7 +33,7 @@ from conversations.events.log.records import (
     from_people,
     spoken_text,
 )
-from conversations.events.log.writer import Writer
+from conversations.events.log.writer_threads import WriterThreads
 
 __all__ = [
     "STEPS",
@@ -43,7 +44,7 @@ __all__ = [
     "StagedBatch",
     "Stored",
     "TooManyBytes",
-    "Writer",
+    "WriterThreads",
     "append",
     "asked_at",
     "call_ids",

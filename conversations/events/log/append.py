@@ -1,5 +1,6 @@
 """`append`: the only function that assigns `seq` and stores events (law B), in one transaction, without gaps, each id
-once. It folds each event into the state rows, and its commit notifies `commit_listeners`."""
+once. Called by actions, and by `writer_threads.py` for event loops. It folds each event into the state rows, and its
+commit calls the listeners (`commit_listeners.py`): for what pages show, `Hub._on_committed` of `realtime/hub.py`."""
 
 import os
 import time
@@ -129,7 +130,7 @@ def _append(batch: Sequence[NewEvent], how: _Options, *, is_checked: bool) -> li
 
 
 def _committed(fresh: list[Stored]) -> None:
-    """Tell the listeners: for sockets, `Hub._on_committed`."""
+    """Tell the listeners: for sockets, `Hub._on_committed` (`realtime/hub.py`)."""
     failpoint("after-commit")
     failpoint("before-notification")
     commit_listeners.notify_committed(fresh)

@@ -27,7 +27,7 @@ FACTS = {"agent": MODEL, "turn": 1}
 
 @pytest.fixture
 def writer():
-    writer = log.Writer()
+    writer = log.WriterThreads()
     yield writer
     writer.close()
 

@@ -8,7 +8,7 @@ import pytest
 
 from conversations.models import Approval, User
 from conversations.realtime import state_topics
-from conversations.realtime.conversation_subscription import SocketWriter
+from conversations.realtime.socket_writer import SocketWriter
 from conversations.realtime.state_topics import SNAPSHOT, ApprovalsTopic, StateSubscription
 from conversations.runs.approvals import decide, inbox, live_requests
 from tests.support import teamwork

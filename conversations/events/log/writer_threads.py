@@ -1,7 +1,8 @@
-"""The writer: queues submitted events for a few threads, which store them in one transaction after another.
+"""The writer's threads: they call `append` (`append.py`) for event loops, which must not wait for the database.
+Actions, which run in threads, call it themselves.
 
-Started by a server or a worker. The committer of each thread (`commit_batch`) calls `append` and resolves the callers'
-futures.
+Started by a server or a worker. They store what is queued in one transaction after another: the committer of each
+thread (`commit_batch.py`) passes the events of many jobs to `append` and resolves the callers' futures.
 
 Each conversation belongs to one thread, so that its events keep their order; a job with several conversations belongs
 to the thread of its first. SQLite has one thread, because its file has one lock.
@@ -47,7 +48,7 @@ GATHER = 0.003  # seconds that an event loop may gather jobs before it calls the
 CLOSE_WITHIN = 8.0  # seconds the database may take for what is queued: less than a server's end waits for it
 
 
-class Writer:
+class WriterThreads:
     """The writer threads of one process. Call `start`, then `store` or `submit`, and `close` at the end."""
 
     def __init__(self) -> None:
