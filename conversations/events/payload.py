@@ -69,7 +69,6 @@ class ParsedPayload(msgspec.Struct, kw_only=True, gc=False):
     content: str | None = None
     text: str | None = None
     agent: str | None = None
-    role: str | None = None
     index: Int32 | None = None
     # tool steps
     name: str | None = None

@@ -91,14 +91,6 @@ def conversations() -> Iterator[Conversation]:
             yield conversation
 
 
-def verify_conversations() -> Iterator[tuple[Conversation, ChainReport]]:
-    """Walk every conversation, oldest first; not what an import is still staging, nor what went away meanwhile."""
-    for conversation in conversations():
-        verdict = verify_conversation(conversation)
-        if verdict.ok or Conversation.objects.filter(pk=conversation.pk).exists():
-            yield conversation, verdict
-
-
 def verify_visible() -> ChainReport:
     """Look for a conversation that is hidden."""
     if (hidden := _hidden()) is None:

@@ -18,10 +18,9 @@ GRANTED = (0, 1)
 
 
 class TimeStamp(NamedTuple):
-    """What a stamp says: of which SHA-256, when (as ASN.1 writes it, `20261124033000Z`), for which request."""
+    """What a stamp says beside its time: of which SHA-256, for which request."""
 
     digest: bytes
-    at: str
     nonce: int | None
 
 
@@ -76,7 +75,7 @@ def read(token: bytes) -> TimeStamp:
     if not algorithm.content.startswith(SHA256_ID):
         raise Invalid("must be a time stamp of a SHA-256")
     nonces = [int.from_bytes(fact.content, "big") for fact in facts[5:] if fact.tag == INTEGER]
-    return TimeStamp(digest.content, facts[4].content.decode("ascii", "replace"), nonces[0] if nonces else None)
+    return TimeStamp(digest.content, nonces[0] if nonces else None)
 
 
 def elements(data: bytes) -> list[Element]:

@@ -158,7 +158,7 @@ def _erase(row: Conversation, parts: Sequence[Part], by: Principal, reason: str,
         what = {"conversation": row, "seqs": "[]", "field": ID_FIELD}
         redact.note(Redaction(mark=mark, at=time.time_ns() // 1000, by=str(by), reason=reason, **what))
         transaction.on_commit(lambda: redact.forget_drawn(erased.old, range(1, row.head_seq + 1)))
-    return [Redacted(row.key if part.pk == row.pk else part.key, seqs, mark) for part, seqs in done]
+    return [Redacted(row.key if part.pk == row.pk else part.key, seqs) for part, seqs in done]
 
 
 def _observed_calls(row: Conversation, key: str) -> list[tuple[str, str]]:

@@ -39,7 +39,6 @@ class Redacted(NamedTuple):
 
     conversation: str
     seqs: Sequence[int]
-    mark: str
 
 
 def redact(by: Who, key: str, seqs: Collection[int], reason: str, **facts: Any) -> list[Redacted]:
@@ -108,7 +107,7 @@ def erase(
         if refolds:
             _refold(row)  # captions and rows are those of what stands there now
         transaction.on_commit(lambda: forget_drawn(row.key, seqs))
-    return Redacted(row.key, seqs, mark)
+    return Redacted(row.key, seqs)
 
 
 def fold_rest() -> None:

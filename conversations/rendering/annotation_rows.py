@@ -63,7 +63,6 @@ def _read(read: ParsedEvent) -> Note:
             about if type(about) is int and 0 < about < event.seq else 0,
             principals.doer(event.principal, event_rows.line(body.get("by"))),
             _THUMBS.get(thumb, "") if isinstance(thumb, str) else "",
-            "",
             event.at,
             text[:LETTERS] if isinstance(text, str) else "",
         )

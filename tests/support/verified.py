@@ -11,7 +11,8 @@ def verify_events() -> ChainReport:
     if not (hidden := verify_chains.verify_visible()).ok:
         return hidden
     count = 0
-    for _, verdict in verify_chains.verify_conversations():
+    for conversation in verify_chains.conversations():
+        verdict = verify_chains.verify_conversation(conversation)
         count += verdict.count
         if not verdict.ok:
             return replace(verdict, count=count)

@@ -15,18 +15,17 @@ from conversations.events.projections.event_annotations import WITHDRAWN
 MAX_ANNOTATIONS = 2_000  # annotations of one read, the newest
 LETTERS = 2_000  # characters of a note
 NOTE_BYTES = 1 << 20  # of the bodies that hold the notes of one read, the newest first
-_COLUMNS = "seq,about,author,thumb,speaker,at"
+_COLUMNS = "seq,about,author,thumb,at"
 _EVERY = 1 << 62
 
 
 class RecordedAnnotation(NamedTuple):
-    """A thumb, a note or both, by `author`, about event `about` by `speaker`. `seq` is the annotation's own event."""
+    """A thumb, a note or both, by `author`, about event `about`. `seq` is the annotation's own event."""
 
     seq: int
     about: int
     author: str
     thumb: str  # up, down or withdrawn; empty: as it was
-    speaker: str
     at: int  # µs UTC
     text: str = ""
 

@@ -24,9 +24,8 @@ class Sample(NamedTuple):
 
 
 class OverviewEvents(NamedTuple):
-    """The events read; `head` is the newest event, `failed` and `waiting` are seqs."""
+    """The events read; `failed` and `waiting` are seqs."""
 
-    head: int
     samples: list[Sample]
     failed: list[int]
     waiting: list[int]
@@ -40,7 +39,6 @@ def read(conversation: int, head: int) -> OverviewEvents:
     failed = calls.filter(status__in=FAILED).order_by("-called_seq").values_list("called_seq", flat=True)
     waiting = Approval.objects.open().filter(conversation_id=conversation)
     return OverviewEvents(
-        head,
         _samples(conversation, seqs),
         sorted(failed[:SIGNS]),
         sorted(waiting.order_by("-asked_seq").values_list("asked_seq", flat=True)[:SIGNS]),

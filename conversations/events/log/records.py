@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from conversations.core import principals
 from conversations.core.ids import copy_id, new_id
 from conversations.core.principals import Principal
 from conversations.events import registry
@@ -138,11 +137,6 @@ def from_people(topics: Iterable[str], envelope: dict[str, Any], principal: Prin
     parsed = parse(body.encode())
     registry.check(parsed.kind, envelope)
     return [from_bus(topic, copy_id(envelope["id"], n), body, parsed, principal) for n, topic in enumerate(topics)]
-
-
-def is_ours(stored: Stored) -> bool:
-    """Return whether this event may change state (law I)."""
-    return principals.is_ours(stored.principal)
 
 
 def spoken_text(body: str) -> str:

@@ -41,7 +41,6 @@ class StreamEntry(NamedTuple):
     nth: int
     event: NewEvent | None
     poison: InvalidEntry | None
-    size: int
     place: tuple[int, int, str]
 
 
@@ -54,22 +53,19 @@ def parse_entry(stream: str, entry_id: str, nth: int, fields: Fields, *, found_a
     else:
         by_name = dict(zip(fields[::2], fields[1::2], strict=False))
         bus_id, payload = by_name.get(b"id"), by_name.get(b"payload")
-    size = len(payload or b"")
     milliseconds, sequence = ids.order(entry_id)
-    position = milliseconds, sequence, stream
+    event, reason = None, ""
     try:
         if payload is None:
             raise Invalid("the entry must have the fields id and payload; payload is missing")
         event = decode_entry.event_from_entry(stream, payload, _bus_id(bus_id), entry_id=entry_id, found_at=found_at)
     except SwitchboardError as error:
-        return StreamEntry(
-            stream, entry_id, nth, None, invalid_entry(stream, error.full_message, payload, fields), size, position
-        )
+        reason = error.full_message
     except Exception as error:  # a bug of ours with one entry costs that entry, not the streams behind it
         logger.exception("entry %s of %s cannot be read", entry_id, stream)
         reason = f"the entry could not be read: {type(error).__name__}: {error}"
-        return StreamEntry(stream, entry_id, nth, None, invalid_entry(stream, reason, payload, fields), size, position)
-    return StreamEntry(stream, entry_id, nth, event, None, size, position)
+    poison = invalid_entry(stream, reason, payload, fields) if event is None else None
+    return StreamEntry(stream, entry_id, nth, event, poison, (milliseconds, sequence, stream))
 
 
 def _bus_id(value: bytes | None) -> str | None:

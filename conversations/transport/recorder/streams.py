@@ -98,11 +98,9 @@ class Streams:
         return [stream for stream in self.all()[: max(0, len(self) - HOT)] if not stream.is_held]
 
 
-def read_command(
-    streams: list[Stream], *, block_ms: int | None = None, spread: int | None = None
-) -> tuple[list[Any], int]:
+def read_command(streams: list[Stream], *, block_ms: int | None = None) -> tuple[list[Any], int]:
     """Return an XREAD command and its COUNT: batch ÷ streams, at most the smallest stride."""
-    count = max(1, min(BATCH // max(1, spread or len(streams)), *(s.stride for s in streams), BATCH))
+    count = max(1, min(BATCH // max(1, len(streams)), *(s.stride for s in streams), BATCH))
     command: list[Any] = ["XREAD", "COUNT", count]
     if block_ms is not None:
         command += ["BLOCK", max(1, block_ms)]
