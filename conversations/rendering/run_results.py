@@ -1,12 +1,12 @@
 """The results of a run so far: the objects that its tools returned, as short lists of fields. No query."""
 
-import json
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from conversations.core.json_values import parse_object
 from conversations.events.log.records import Stored
 from conversations.rendering import event_rows, richtext
 
@@ -38,10 +38,7 @@ def _result(event: Stored) -> RunResult:
 def _object(body: Mapping[str, Any]) -> Mapping[str, Any]:
     value = body.get("output", body.get("result_summary"))
     if isinstance(value, str) and value.startswith("{"):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return {}
+        return parse_object(value) or {}
     return value if isinstance(value, dict) else {}
 
 

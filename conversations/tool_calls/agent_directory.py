@@ -1,6 +1,5 @@
 """What is available here: teams with agents and tools as workers reported them, and how their runs ended. For pages."""
 
-import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from conversations.rendering.sparkline import Sparkline, sparkline
 from conversations.tool_calls import agent_activity, mcp_status, tool_activity
 from conversations.tool_calls.agent_activity import AgentActivity
 from conversations.tool_calls.mcp_status import McpServerStatus
+from conversations.tool_calls.schemas import tool_offers
 from conversations.tool_calls.tool_activity import ToolActivity
 
 RECENT_S = 24 * 3600  # seconds of runs that are counted
@@ -162,12 +162,15 @@ def _team(
     servers: list[McpServerStatus],
     calls: Mapping[tool_activity.Key, ToolActivity],
 ) -> TeamStatus:
-    edges = [(agent.row.name, other) for agent in agents for other in _names(agent.row.handoffs)]
+    edges = [(agent.row.name, other) for agent in agents for other in tool_offers.texts_of(agent.row.handoffs)]
     entries = [agent.row.name for agent in agents if agent.row.is_entry]
     graph = graph_of([(agent.row.name, agent.mark) for agent in agents], edges, entries)
-    problems = [f"{agent.row.name!r} {problem}" for agent in agents for problem in _names(agent.row.problems)]
-    drawn = [*map(richtext.inline, problems)]
-    return TeamStatus(name, richtext.inline(name), agents, _tools(agents, calls), graph, drawn, servers)
+    problems = [
+        richtext.inline(f"{agent.row.name!r} {problem}")
+        for agent in agents
+        for problem in tool_offers.texts_of(agent.row.problems)
+    ]
+    return TeamStatus(name, richtext.inline(name), agents, _tools(agents, calls), graph, problems, servers)
 
 
 class _Counted(NamedTuple):
@@ -190,8 +193,8 @@ def _served(row: Agent, counted: _Counted, now: int) -> AgentStatus:
         mark=mark_for_name(row.name),
         description=richtext.inline(row.description[:300]),
         model=richtext.inline(row.model or "unknown"),
-        tools=[str(tool.get("name", "")) for tool in _entries(row.tools)],
-        handoffs=[mark_for_name(name) for name in _names(row.handoffs)],
+        tools=[str(tool.get("name", "")) for tool in tool_offers.entries(row.tools)],
+        handoffs=[mark_for_name(name) for name in tool_offers.texts_of(row.handoffs)],
         live=counted.live.get(row.name, {}),
         recent=counted.recent.get(row.name, {}),
         asking=counted.asking.get(row.name, 0),
@@ -204,7 +207,7 @@ def _served(row: Agent, counted: _Counted, now: int) -> AgentStatus:
 def _tools(agents: Sequence[AgentStatus], calls: Mapping[tool_activity.Key, ToolActivity]) -> list[OfferedTool]:
     """Return one row per tool, by name and schema; the schema as the model saw it."""
     tools: dict[tuple[str, str], OfferedTool] = {}
-    pairs = [(agent, tool) for agent in agents for tool in _entries(agent.row.tools)]
+    pairs = [(agent, tool) for agent in agents for tool in tool_offers.entries(agent.row.tools)]
     bodies = dict(
         ToolSchema.objects.filter(hash__in={str(tool.get("schema", "")) for _, tool in pairs}).values_list(
             "hash", "body"
@@ -276,19 +279,3 @@ def _since() -> str:
     """Return the smallest id of recent runs: ids are UUIDv7, so ordered by time."""
     stamp = f"{int((time.time() - RECENT_S) * 1000):012x}"
     return f"{stamp[:8]}-{stamp[8:]}"
-
-
-def _entries(text: str) -> list[dict[str, Any]]:  # Any: a worker's JSON
-    return [entry for entry in _read(text) if isinstance(entry, dict)]
-
-
-def _names(text: str) -> list[str]:
-    return [name for name in _read(text) if isinstance(name, str)]
-
-
-def _read(text: str) -> list[Any]:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return []
-    return value if isinstance(value, list) else []

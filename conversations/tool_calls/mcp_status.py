@@ -1,10 +1,10 @@
 """What live workers report about their teams' MCP servers. For the agents page."""
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from conversations.core import hidden_characters, node_heartbeat
+from conversations.core.json_values import parse_object
 from conversations.core.status import OK
 
 MAX_PROBLEM = 300  # characters of what is wrong
@@ -33,7 +33,7 @@ def servers() -> dict[str, list[McpServerStatus]]:
 
 
 def _server_states(text: str) -> list[tuple[str, str, str]]:
-    teams = _object(_object(_read(text)).get("mcp"))
+    teams = _object((parse_object(text) or {}).get("mcp"))
     return [
         (t, str(n)[:100], str(s)[:MAX_PROBLEM]) for t, reports in teams.items() for n, s in _object(reports).items()
     ]
@@ -41,10 +41,3 @@ def _server_states(text: str) -> list[tuple[str, str, str]]:
 
 def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _read(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None

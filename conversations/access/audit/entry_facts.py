@@ -1,11 +1,10 @@
 """The facts of an audit entry (its `correlation`) as JSON. `chain.add_entry` writes them, whoever reads one parses
 them."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from conversations.core.json_values import canonical
+from conversations.core.json_values import canonical, parse_object
 
 MAX_TEXT = 4_000  # characters
 _LENGTHS = (512, 256, 128, 64, 32, 16, 8, 4, 2, 1, 0)  # items that a list or an object keeps, and an 8th of a text
@@ -25,11 +24,8 @@ def as_text(facts: Mapping[str, Any]) -> str:
 def parse(correlation: str) -> dict[str, Any]:
     """Return the facts of an entry. What is no JSON object, as in older entries that were cut at `MAX_TEXT`, is a
     `text`."""
-    try:
-        value = json.loads(correlation) if correlation else {}
-    except (ValueError, RecursionError):
-        value = None
-    return value if isinstance(value, dict) else {"text": correlation}
+    value = parse_object(correlation)
+    return {"text": correlation} if value is None else value
 
 
 def _shortened(value: Any, most: int) -> Any:  # any JSON value

@@ -46,7 +46,7 @@ def agent_details(team: str, name: str) -> AgentDetails | None:
         tools=[entry for entry in offers if not entry.is_handoff],
         transfers=[entry for entry in offers if entry.is_handoff],
         given_by=[other for other, handoffs in others if name in tool_offers.read(handoffs, list)],
-        problems=[entry for entry in tool_offers.read(row.problems, list) if isinstance(entry, str)],
+        problems=tool_offers.texts_of(row.problems),
         runs=list(Run.objects.filter(agent=name).order_by("-id").select_related("conversation")[:SHOWN]),
     )
 

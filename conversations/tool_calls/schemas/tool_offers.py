@@ -113,5 +113,10 @@ def read(text: str, kind: type[Any]) -> Any:
     return value if isinstance(value, kind) else kind()
 
 
+def texts_of(text: str) -> list[str]:
+    """Parse a JSON list of texts; other items are dropped."""
+    return [entry for entry in read(text, list) if isinstance(entry, str)]
+
+
 def _public(tool: Facts) -> str:
     return str(tool.get("public_name") or tool.get("name") or "")

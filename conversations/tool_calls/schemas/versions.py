@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from conversations.core.json_diff import JsonDiff, schema_diff
+from conversations.core.json_values import parse_object
 from conversations.core.micros import to_datetime
 from conversations.models import Agent, ToolSchema, ToolVersion
 from conversations.tool_calls.schemas import schema_table
@@ -55,7 +56,7 @@ def versions_of(team: str, name: str) -> list[Version]:
 def body_of(hash: str) -> dict[str, Any]:
     """Return a stored schema by hash; empty if unknown."""
     text = ToolSchema.objects.filter(hash=hash).values_list("body", flat=True).first()
-    return _read(text or "")
+    return parse_object(text or "") or {}
 
 
 def read_schema(body: dict[str, Any]) -> OfferedSchema:
@@ -85,11 +86,3 @@ def home_of(hash: str, agent: str = "") -> tuple[str, str] | None:
     )
     teams = set(Agent.objects.filter(name=agent).values_list("team", flat=True)) if len(homes) > 1 else set()
     return next((home for home in homes if home[0] in teams), homes[0] if homes else None)
-
-
-def _read(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
