@@ -8,14 +8,12 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
 from conversations.core import hidden_characters
-from conversations.core.errors import NotAllowed, SwitchboardError
+from conversations.core.errors import SwitchboardError
 from conversations.core.micros import to_datetime
 from conversations.models import Agent, BudgetLimit
 from conversations.runs.budgets import edit_budgets
 from conversations.runs.budgets.evaluate import MAX_BUDGETS, MEASURES, SCOPES, BudgetRule
 from dashboard.pages import form_error
-from dashboard.pages.base_context import render_page
-from dashboard.pages.errors import status_of
 from dashboard.require_permission import require_permission
 
 ENTERED = ("scope", "measure", "amount", "agent", "note", "reason")  # fields of the form
@@ -52,24 +50,19 @@ def _back(done: str, budget: str = "") -> HttpResponse:
 
 
 def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entered: dict[str, str]) -> HttpResponse:
-    if isinstance(error, NotAllowed):
-        raise error
-    sentence, fault = form_error.placed(error, ENTERED)
     rows = [_row(budget) for budget in BudgetLimit.objects.order_by("scope", "measure", "agent")[:MAX_BUDGETS]]
     agents = Agent.objects.order_by("name").values_list("name", flat=True)[:MAX_BUDGETS]
-    return render_page(
+    return form_error.draw(
         request,
         "budgets.html",
-        status=status_of(error),
+        error,
+        entered=entered,
+        fields=ENTERED,
         rows=rows,
         saved=next((row for row in rows if row["id"] == request.GET.get("budget")), None),
         scopes=SCOPES,
         measures=MEASURES,
         agents=sorted(name for name in set(agents) if hidden_characters.is_clean(name)),
-        entered=dict.fromkeys(ENTERED, "") | entered,
-        error=sentence,
-        fault=fault,
-        done=request.GET.get("done", "") if error is None else "",
     )
 
 

@@ -1,9 +1,30 @@
-"""Where the error of what was entered stands: beside its field, else over the form."""
+"""Pages with a form that are shown again after an error: beside the field that it is about, else over the form."""
 
 from collections.abc import Sequence
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
 
 from conversations.core import hidden_characters
-from conversations.core.errors import SwitchboardError
+from conversations.core.errors import NotAllowed, SwitchboardError
+from dashboard.pages.base_context import render_page
+from dashboard.pages.errors import status_of
+
+
+def draw(
+    request: HttpRequest, template: str, error: SwitchboardError | None, *, entered: dict[str, str],
+    fields: Sequence[str], beside: Sequence[str] | None = None, **context: Any,
+) -> HttpResponse:  # fmt: skip
+    """Render the page with what was entered in its `fields`; `beside`: those that show their error, by default all.
+    Raises NotAllowed."""
+    if isinstance(error, NotAllowed):
+        raise error
+    sentence, fault = placed(error, fields if beside is None else beside)
+    return render_page(
+        request, template, status=status_of(error), error=sentence, fault=fault,
+        entered=dict.fromkeys(fields, "") | entered, done=request.GET.get("done", "") if error is None else "",
+        **context,
+    )  # fmt: skip
 
 
 def placed(error: SwitchboardError | None, fields: Sequence[str]) -> tuple[str, dict[str, str]]:

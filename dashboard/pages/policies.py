@@ -7,13 +7,11 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
-from conversations.core.errors import NotAllowed, SwitchboardError
+from conversations.core.errors import SwitchboardError
 from conversations.models.people import ROLES
 from conversations.runs.policy import edit_policy, evaluate, view
 from conversations.runs.policy.file_format import FIELDS, row_of, seconds_of, time_of
 from dashboard.pages import form_error
-from dashboard.pages.base_context import render_page
-from dashboard.pages.errors import status_of
 from dashboard.require_permission import require_permission
 
 ENTERED = (*FIELDS, "reason", "expected", "was", "was_agent", "was_tool")  # fields of the form
@@ -75,17 +73,17 @@ def _edited(request: HttpRequest) -> dict[str, str]:
 
 
 def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entered: dict[str, str]) -> HttpResponse:
-    if isinstance(error, NotAllowed):
-        raise error
     q = request.GET.get("q", "").strip()[:200]
     count, rows = view.shown(q, most=MAX_ROWS)
     codes = view.codes_of_served()
     saved = (request.GET.get("saved_agent", ""), request.GET.get("saved_tool", ""))
-    sentence, fault = form_error.placed(error, PLACED)
-    return render_page(
+    return form_error.draw(
         request,
         "policies.html",
-        status=status_of(error),
+        error,
+        entered=entered,
+        fields=ENTERED,
+        beside=PLACED,
         q=q,
         rows=rows,
         count=count,
@@ -98,9 +96,5 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entere
         does=view.DOES,
         agents=sorted({agent for agent, _ in codes})[:MAX_ROWS],
         tools=sorted({tool for _, tool in codes if tool})[:MAX_ROWS],
-        entered=dict.fromkeys(ENTERED, "") | entered,
-        error=sentence,
-        fault=fault,
-        done=request.GET.get("done", "") if error is None else "",
         remarks=next((row.remarks for row in rows if (row.row.agent, row.row.tool) == saved), []),
     )

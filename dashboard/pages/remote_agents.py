@@ -6,12 +6,10 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
 from conversations.core import hidden_characters
-from conversations.core.errors import NotAllowed, SwitchboardError
+from conversations.core.errors import SwitchboardError
 from conversations.core.remote_agent_setting import RemoteAgent
 from conversations.runs import edit_remote_agents
 from dashboard.pages import form_error
-from dashboard.pages.base_context import render_page
-from dashboard.pages.errors import status_of
 from dashboard.require_permission import require_permission
 
 ENTERED = ("name", "url", "token", "description")  # fields of the form
@@ -49,19 +47,14 @@ def _back(done: str, name: str) -> HttpResponse:
 
 
 def _draw(request: HttpRequest, error: SwitchboardError | None = None) -> HttpResponse:
-    if isinstance(error, NotAllowed):
-        raise error
     entered = {field: request.POST.get(field, "") if error and field != SECRET else "" for field in ENTERED}
-    sentence, fault = form_error.placed(error, ENTERED)
-    return render_page(
+    return form_error.draw(
         request,
         "remote_agents.html",
-        status=status_of(error),
+        error,
+        entered=entered,
+        fields=ENTERED,
         rows=edit_remote_agents.listed(),
         most=edit_remote_agents.MAX_AGENTS,
-        entered=entered,
-        error=sentence,
-        fault=fault,
-        done=request.GET.get("done", "") if error is None else "",
         name=hidden_characters.spelled_out(request.GET.get("name", "")[:100]),
     )

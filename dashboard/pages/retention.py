@@ -8,14 +8,12 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
 from conversations.core import hidden_characters
-from conversations.core.errors import Invalid, NotAllowed, SwitchboardError
+from conversations.core.errors import Invalid, SwitchboardError
 from conversations.core.micros import to_datetime
 from conversations.models import Agent, LegalHold, RetentionRule
 from conversations.redaction import expiry, legal_holds, requests, retention_clock, retention_job, retention_rules
 from conversations.redaction.retention_rules import RetentionTerms
 from dashboard.pages import form_error
-from dashboard.pages.base_context import render_page
-from dashboard.pages.errors import status_of
 from dashboard.require_permission import require_permission
 
 OF_RULE = ("days", "kind", "team", "conversation")
@@ -95,25 +93,20 @@ def _back(done: str) -> HttpResponse:
 
 
 def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entered: dict[str, str]) -> HttpResponse:
-    if isinstance(error, NotAllowed):
-        raise error
-    sentence, fault = form_error.placed(error, ENTERED)
     teams = Agent.objects.exclude(team="").order_by("team").values_list("team", flat=True).distinct()[:MAX_TEAMS]
     last = retention_job.last_run()
-    return render_page(
+    return form_error.draw(
         request,
         "retention.html",
-        status=status_of(error),
+        error,
+        entered=entered,
+        fields=ENTERED,
         rules=[_rule(rule) for rule in retention_rules.rules()],
         holds=[_hold(hold) for hold in legal_holds.in_force()],
         dry_run=_dry_run(request) if error is None else None,
         teams=[team for team in teams if hidden_characters.is_clean(team)],
         clock_jump=retention_clock.jump(),
         ran_at=to_datetime(last) if last else None,
-        entered=dict.fromkeys(ENTERED, "") | entered,
-        error=sentence,
-        fault=fault,
-        done=request.GET.get("done", "") if error is None else "",
     )
 
 

@@ -8,12 +8,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 from conversations.access.accounts import command_tokens
 from conversations.access.accounts.tokens import TOKEN_ROLES, make_token, revoke_token
 from conversations.core import hidden_characters
-from conversations.core.errors import NotAllowed, SwitchboardError
+from conversations.core.errors import SwitchboardError
 from conversations.models import Token
 from conversations.realtime.deployment import bounded
 from dashboard.pages import form_error
-from dashboard.pages.base_context import render_page
-from dashboard.pages.errors import status_of
 from dashboard.require_permission import require_permission
 
 ENTERED = ("name", "role", "agent")  # fields of the form
@@ -52,16 +50,15 @@ def revocations(request: HttpRequest) -> HttpResponse:
 def _draw(
     request: HttpRequest, error: SwitchboardError | None = None, *, secret: str = "", secret_of: str = ""
 ) -> HttpResponse:
-    if isinstance(error, NotAllowed):
-        raise error
     q = request.GET.get("q", "").strip()[:200]
     live, revoked = Token.objects.live(), Token.objects.revoked()
     entered = {name: request.POST.get(name, "") if error else "" for name in ENTERED}
-    sentence, fault = form_error.placed(error, ENTERED)
-    return render_page(
+    return form_error.draw(
         request,
         "tokens.html",
-        status=status_of(error),
+        error,
+        entered=entered,
+        fields=ENTERED,
         q=q,
         count=bounded(live),
         rows=[_row(token) for token in live.matching(q)[:MAX_ROWS]],
@@ -70,9 +67,6 @@ def _draw(
         commands=command_tokens.live(),
         most=MAX_ROWS,
         roles=TOKEN_ROLES,
-        error=sentence,
-        fault=fault,
-        entered=entered,
         secret=secret,
         secret_of=secret_of,
         just_revoked=revoked.filter(name=request.GET.get("revoked", "")).values_list("name", flat=True).first() or "",
