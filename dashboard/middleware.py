@@ -14,7 +14,6 @@ from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.middleware.gzip import GZipMiddleware
 from django.urls import reverse
-from django.utils.http import urlencode
 
 from conversations.access import authentication, permissions
 from conversations.access.accounts import tokens
@@ -193,8 +192,7 @@ def _to_sign_in(request: HttpRequest) -> HttpResponse:
         remedy = "You are signed out. Sign in in another tab, then try again." if is_of_page else SIGN_IN
         return errors.answer(request, NotSignedIn(remedy))
     path = request.get_full_path()
-    query = f"?{urlencode({'next': path})}" if path != "/" else ""
-    return HttpResponseRedirect(reverse("sign-in") + query)
+    return HttpResponseRedirect(reverse("sign-in", query={"next": path} if path != "/" else None))
 
 
 def _socket_origin(request: HttpRequest) -> str:

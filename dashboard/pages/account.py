@@ -23,7 +23,7 @@ def account(request: HttpRequest) -> HttpResponse:
         _change_password(request, user)
     except Invalid as error:
         return _draw(request, user, error)
-    return HttpResponseRedirect(reverse("account") + "?saved=password")
+    return HttpResponseRedirect(reverse("account", query={"saved": "password"}))
 
 
 account.open_without_role = True  # type: ignore[attr-defined]  # the gate reads it

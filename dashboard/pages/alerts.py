@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
 from conversations.alerts import edit_rules, handle_alarms, mail_sender, view
@@ -120,7 +119,7 @@ def _do(request: HttpRequest, verbs: dict[str, tuple[str, Callable[[], object]]]
 
 
 def _back(done: str) -> HttpResponse:
-    return HttpResponseRedirect(f"{reverse('alerts')}?{urlencode({'done': done})}")
+    return HttpResponseRedirect(reverse("alerts", query={"done": done}))
 
 
 def _fields(entered: dict[str, str]) -> RuleFields:
@@ -174,7 +173,7 @@ def _draw(
         request, template, status=status_of(error), error=elsewhere, fault=dict.fromkeys(TEXTS, "") | faults,
         focus=next((name for name in TEXTS if name in faults), ""),
         entered=None if entered is None else dict.fromkeys(ENTERED, "") | entered, secret_of=secret_of,
-        figures=view.figures(), part_href=f"{reverse('alerts')}?{urlencode({'part': 'state'} | part)}",
+        figures=view.figures(), part_href=reverse("alerts", query={"part": "state"} | part),
         rules=view.rules(), alarms=shown_alarms, state=state, older=cursor, dead=view.deliveries("failed", LISTED),
         latest=view.latest_deliveries(20), kinds=KINDS, forms=FORMS,
         groupings=GROUPINGS, shelves=SHELVES, can_mail=mail_sender.can_send(), moment=to_datetime,

@@ -5,7 +5,6 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_safe
 
 from conversations.access import permissions
@@ -100,7 +99,7 @@ def _answer(request: HttpRequest, approval_request: inbox.ApprovalCard) -> dict[
 def _next(request: HttpRequest, approval_request: inbox.ApprovalCard, also: str) -> str:
     if request.POST.get("back") == "conversation" and not also:
         return page_urls.event_url(approval_request.key, approval_request.row.asked_seq)
-    return reverse("approval", args=[approval_request.row.id]) + (f"?{urlencode({'always': also})}" if also else "")
+    return reverse("approval", args=[approval_request.row.id], query={"always": also} if also else None)
 
 
 def _refused(request: HttpRequest, id: str, error: SwitchboardError) -> HttpResponse:
@@ -142,8 +141,8 @@ def _filters(request: HttpRequest) -> Filters:
 
 def _href(view: str, filters: Filters, before: str | None = "") -> str:
     """Return the address of a list."""
-    query = urlencode({name: value for name, value in (("view", view), *filters.chosen(), ("before", before)) if value})
-    return reverse("approvals") + (f"?{query}" if query else "")
+    params = (("view", view), *filters.chosen(), ("before", before))
+    return reverse("approvals", query={name: value for name, value in params if value})
 
 
 def _always_words(number: str) -> str:

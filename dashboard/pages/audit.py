@@ -8,7 +8,6 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from conversations.access import permissions
@@ -97,7 +96,7 @@ def verification(request: HttpRequest) -> HttpResponse:
     bad = result.fault.seq if result.fault else 0
     context: dict[str, Any] = {
         "checked": result,
-        "next_href": f"{reverse('audit-verification')}?{urlencode({'cursor': result.cursor})}" if result.cursor else "",
+        "next_href": reverse("audit-verification", query={"cursor": result.cursor}) if result.cursor else "",
         "bad_href": reverse("audit-entry", args=[bad]) if bad else "",
         "words": {name: hidden_characters.spelled_out(text) for name, text in _result_texts(result).items()},
     }

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
 from conversations.core import hidden_characters
@@ -40,7 +39,7 @@ def revocations(request: HttpRequest) -> HttpResponse:
         )
     except (Conflict, NotFound) as error:
         return _draw(request, hidden_characters.spelled_out(error.sentence), status=error.status)
-    return HttpResponseRedirect(f"{reverse('approval-rules')}?{urlencode({'done': 'revoked'})}")
+    return HttpResponseRedirect(reverse("approval-rules", query={"done": "revoked"}))
 
 
 def scope_of(request: HttpRequest, approval_request: inbox.ApprovalCard) -> AutoApprovalScope:
@@ -90,5 +89,6 @@ def _draw(request: HttpRequest, error: str = "", *, status: int = 200) -> HttpRe
     params = {name: value for name, value in (("view", view), ("before", cursor)) if value}
     return render_page(
         request, "auto_approvals.html", status=status, epoch=epoch.current(), rules=rows, view=view, views=VIEWS,
-        error=error, one=bool(rule), older=f"?{urlencode(params)}" if cursor else "", done=request.GET.get("done", ""),
+        error=error, one=bool(rule), older=reverse("approval-rules", query=params) if cursor else "",
+        done=request.GET.get("done", ""),
     )  # fmt: skip

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
 from conversations.core import hidden_characters
@@ -45,8 +44,7 @@ def removals(request: HttpRequest) -> HttpResponse:
 
 
 def _back(done: str, budget: str = "") -> HttpResponse:
-    query = {"done": done} | ({"budget": budget} if budget else {})
-    return HttpResponseRedirect(f"{reverse('budgets')}?{urlencode(query)}")
+    return HttpResponseRedirect(reverse("budgets", query={"done": done} | ({"budget": budget} if budget else {})))
 
 
 def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entered: dict[str, str]) -> HttpResponse:

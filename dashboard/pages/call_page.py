@@ -49,7 +49,7 @@ def create_replay(request: HttpRequest, id: str) -> HttpResponse:
     except (Conflict, Invalid, NotAllowed) as error:
         return _draw(request, id, posted, error)
     # Without a fragment of its own, the browser would keep the form's.
-    return HttpResponseRedirect(f"{reverse('call', args=[replay.call])}#main")
+    return HttpResponseRedirect(reverse("call", args=[replay.call], fragment="main"))
 
 
 @require_safe

@@ -5,7 +5,6 @@ import itertools
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods
 
 from conversations.access.accounts.tokens import make_token
@@ -72,7 +71,6 @@ def _draw(
     if isinstance(error, NotAllowed):
         raise error
     chosen = _source(request)
-    query = urlencode({"token": token, "after": str(after)})
     return render_page(
         request,
         "connect.html",
@@ -85,6 +83,6 @@ def _draw(
         fault=hidden_characters.spelled_out(error.sentence_beside) if error else "",
         token=hidden_characters.spelled_out(token),
         steps=steps or [],
-        waiting_href=f"{reverse('connect')}?{query}&part=waiting" if token else "",
+        waiting_href=reverse("connect", query={"token": token, "after": after, "part": "waiting"}) if token else "",
         event_href=first_steps.first_event_href(token, after) if token else "",
     )

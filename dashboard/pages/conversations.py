@@ -4,7 +4,6 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
 from conversations.access import permissions
@@ -112,5 +111,4 @@ def _named(text: str) -> dict[str, list[dict[str, Any]]]:
 
 def _href(q: str, participant: str, state: str, before: str = "") -> str:
     params = {"q": q, "participant": participant, "state": state, "before": before}
-    query = urlencode({name: value for name, value in params.items() if value})
-    return reverse("conversations") + (f"?{query}" if query else "")
+    return reverse("conversations", query={name: value for name, value in params.items() if value})

@@ -41,4 +41,4 @@ def _until(text: str) -> datetime | None:
 
 
 def _back() -> HttpResponse:
-    return HttpResponseRedirect(f"{reverse('people')}#grants")
+    return HttpResponseRedirect(reverse("people", fragment="grants"))

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
 from conversations.core import hidden_characters
@@ -40,7 +39,7 @@ def imports(request: HttpRequest) -> HttpResponse:
         )
     except SwitchboardError as error:
         return _draw(request, error)
-    return HttpResponseRedirect(f"{reverse('imports')}?{urlencode({'job': job.id})}")
+    return HttpResponseRedirect(reverse("imports", query={"job": job.id}))
 
 
 @require_permission("publish")
@@ -112,6 +111,6 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, job: I
         largest=MAX_FILE,
         piece=MAX_PIECE,
         fault=hidden_characters.spelled_out(error.sentence) if error else "",
-        state_href=f"{reverse('imports')}?{urlencode({'job': job.id, 'part': 'state'})}" if job else "",
+        state_href=reverse("imports", query={"job": job.id, "part": "state"}) if job else "",
         **_state_context(job),
     )

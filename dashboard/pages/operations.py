@@ -2,7 +2,6 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from conversations.models import Quarantine
@@ -19,12 +18,11 @@ QUARANTINED = 10  # messages shown here; the rest has a page
 def ops(request: HttpRequest) -> HttpResponse:
     """Show the state; `?part=state` returns only what changes, `?stream=` filters Redis streams by name."""
     stream = request.GET.get("stream", "").strip()[:250]
-    params = {"part": "state", "stream": stream} if stream else {"part": "state"}
     return render_page(
         request,
         "partials/ops_state.html" if request.GET.get("part") == "state" else "ops.html",
         now=state_of.state(stream),
         words=stream,
-        part_href=f"{reverse('ops')}?{urlencode(params)}",
+        part_href=reverse("ops", query={"part": "state"} | ({"stream": stream} if stream else {})),
         quarantined=rows_of(Quarantine.objects.open(), QUARANTINED),
     )

@@ -5,7 +5,6 @@ from functools import wraps
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
 from conversations.access import permissions
@@ -99,7 +98,7 @@ def _with_link(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _back(name: str, done: str) -> HttpResponse:
-    return HttpResponseRedirect(f"{reverse('people')}?{urlencode({'done': done, 'name': name})}#{name}")
+    return HttpResponseRedirect(reverse("people", query={"done": done, "name": name}, fragment=name))
 
 
 def _draw(

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
 from conversations.core.errors import SwitchboardError
@@ -57,7 +56,7 @@ def _terms(entered: dict[str, str]) -> dict[str, object]:
 
 
 def _back(done: str, saved: Mapping[str, str] | None = None) -> HttpResponse:
-    return HttpResponseRedirect(f"{reverse('policies')}?{urlencode({'done': done, **(saved or {})})}")
+    return HttpResponseRedirect(reverse("policies", query={"done": done, **(saved or {})}))
 
 
 def _edited(request: HttpRequest) -> dict[str, str]:

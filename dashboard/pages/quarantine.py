@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
 from conversations.access.audit import entry_facts
@@ -151,5 +150,4 @@ def _conversation_href(key: str | None) -> str:
 
 def _href(q: str, settled: bool, before: int = 0) -> str:
     params = {"q": q, "settled": "yes" if settled else "", "before": before}
-    query = urlencode({name: value for name, value in params.items() if value})
-    return reverse("quarantine") + (f"?{query}" if query else "")
+    return reverse("quarantine", query={name: value for name, value in params.items() if value})

@@ -13,7 +13,6 @@ from django.conf import settings
 from django.db.models.query import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
 from conversations.access import four_eyes, permissions
@@ -114,8 +113,7 @@ def _done(submitted: Submitted) -> HttpResponse:
 
 
 def _back(done: str, **figures: int) -> HttpResponse:
-    query: dict[str, str | int] = {"done": done, **figures}
-    return HttpResponseRedirect(f"{reverse('redaction')}?{urlencode(query)}")
+    return HttpResponseRedirect(reverse("redaction", query={"done": done, **figures}))
 
 
 def _draw(

@@ -2,7 +2,6 @@
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
 from conversations.core import hidden_characters
@@ -43,7 +42,7 @@ def removals(request: HttpRequest) -> HttpResponse:
 
 
 def _back(done: str, name: str) -> HttpResponse:
-    return HttpResponseRedirect(f"{reverse('remote-agents')}?{urlencode({'done': done, 'name': name})}")
+    return HttpResponseRedirect(reverse("remote-agents", query={"done": done, "name": name}))
 
 
 def _draw(request: HttpRequest, error: SwitchboardError | None = None) -> HttpResponse:

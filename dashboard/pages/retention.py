@@ -4,7 +4,6 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
 from conversations.core import hidden_characters
@@ -89,7 +88,7 @@ def _number(request: HttpRequest, name: str) -> int:
 
 
 def _back(done: str) -> HttpResponse:
-    return HttpResponseRedirect(f"{reverse('retention')}?{urlencode({'done': done})}")
+    return HttpResponseRedirect(reverse("retention", query={"done": done}))
 
 
 def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entered: dict[str, str]) -> HttpResponse:

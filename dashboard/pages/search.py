@@ -6,7 +6,6 @@ from datetime import datetime
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 from markupsafe import Markup
 
@@ -127,5 +126,4 @@ def _kinds(kind: str) -> dict[str, str]:
 
 
 def _href(fields: dict[str, str], before: str = "") -> str:
-    query = urlencode({name: value for name, value in {**fields, "before": before}.items() if value})
-    return reverse("search") + (f"?{query}" if query else "")
+    return reverse("search", query={name: value for name, value in {**fields, "before": before}.items() if value})

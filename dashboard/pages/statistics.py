@@ -8,7 +8,6 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 from markupsafe import Markup
 
@@ -218,7 +217,7 @@ def _reviews(stats: Statistics) -> list[dict[str, Any]]:
             "down": f"{reviews.down:,}",
             "notes": f"{reviews.notes:,}",
             "searches": {
-                kind: f"{reverse('search')}?{urlencode({'kind': kind, 'q': _quoted(reviews.speaker)})}"
+                kind: reverse("search", query={"kind": kind, "q": _quoted(reviews.speaker)})
                 for kind in ("thumb.up", "thumb.down", "event.annotated")
             },
             "share": f"{100 * reviews.up / (reviews.up + reviews.down):.0f} %" if reviews.up + reviews.down else "–",

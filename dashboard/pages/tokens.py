@@ -2,7 +2,6 @@
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
 from conversations.access.accounts import command_tokens
@@ -44,7 +43,7 @@ def revocations(request: HttpRequest) -> HttpResponse:
         revoke_token(request.user, name)
     except SwitchboardError as error:
         return _draw(request, error)
-    return HttpResponseRedirect(f"{reverse('tokens')}?{urlencode({'revoked': name})}")
+    return HttpResponseRedirect(reverse("tokens", query={"revoked": name}))
 
 
 def _draw(

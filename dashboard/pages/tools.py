@@ -4,7 +4,6 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from conversations.core import hidden_characters
@@ -47,7 +46,7 @@ def schema(request: HttpRequest, hash: str) -> HttpResponse:
     home = versions.home_of(hash[:64], request.GET.get("agent", "")[:200].replace("\0", "")) if hash.isalnum() else None
     if home is None:
         raise NotFound("No team here has offered a tool with this schema. The call may come from another record.")
-    return HttpResponseRedirect(f"{reverse('tool', args=home)}?{urlencode({'version': hash})}")
+    return HttpResponseRedirect(reverse("tool", args=home, query={"version": hash}))
 
 
 def _versions_and_offers(team: str, name: str) -> tuple[list[versions.Version], list[tool_offers.ToolOffer]]:
