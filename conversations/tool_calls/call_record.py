@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from conversations.core import principals
+from conversations.core import json_values, principals
 from conversations.core.errors import NotFound
 from conversations.events import log, original_times, recorded_arguments
 from conversations.events.log.records import CallEvents, Stored
@@ -218,11 +218,8 @@ def raw(recorded: CallRecord) -> list[tuple[str, str]]:
 
 
 def _type(payload: str) -> str:
-    try:
-        item = json.loads(payload)
-    except ValueError:
-        return "item"
-    return str(item.get("type") or item.get("role") or "item")[:40] if isinstance(item, dict) else "item"
+    item = json_values.parse_object(payload) or {}
+    return str(item.get("type") or item.get("role") or "item")[:40]
 
 
 def _is_json(text: str) -> bool:

@@ -1,12 +1,11 @@
 """The processes of a deployment by their heartbeats (`node_heartbeat`). A fact of a wrong type does not count."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from conversations.core import node_heartbeat
+from conversations.core import json_values, node_heartbeat
 from conversations.core.byte_sizes import size
 from conversations.core.micros import nearest_datetime
 from conversations.models import Node
@@ -85,11 +84,7 @@ _SHOWN = {  # fact → term, unit
 
 
 def _read(node: Node, is_alive: bool) -> Process:
-    try:
-        facts = json.loads(node.facts)
-    except (ValueError, RecursionError):
-        facts = {}
-    facts = facts if isinstance(facts, dict) else {}
+    facts = json_values.parse_object(node.facts) or {}
     raw_warnings = facts.get("warnings")
     warnings = [str(warning)[:300] for warning in raw_warnings[:MAX_WARNINGS]] if isinstance(raw_warnings, list) else []
     return Process(
