@@ -108,7 +108,7 @@ class RedisBus:
 
     def _add(self, topic: str, fields: dict[str, str]) -> str:
         """Append an entry. A trimmed XADD that Redis refuses is done again untrimmed, as magent2 does."""
-        if longest := _maxlen():
+        if longest := stream_maxlen():
             try:
                 return str(self._redis.xadd(topic, fields, maxlen=longest, approximate=True))
             except self._errors.ResponseError as error:
@@ -184,7 +184,7 @@ def _payload(topic: str, entry: str, fields: dict[str, str]) -> dict[str, Any]:
     return {}
 
 
-def _maxlen() -> int:
+def stream_maxlen() -> int:
     """Read `BUS_STREAM_MAXLEN`; 0, which is no trimming, when it is unset or not a number."""
     try:
         return max(0, int(os.environ.get("BUS_STREAM_MAXLEN", "")))

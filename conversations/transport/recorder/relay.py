@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 import time
 from collections import OrderedDict
@@ -30,6 +29,7 @@ from conversations.events import payload
 from conversations.events.log import bounded_reads, write_transaction
 from conversations.models import Post
 from conversations.transport import relay_start
+from switchboard.redis_bus import stream_maxlen
 
 logger = logging.getLogger(__name__)
 
@@ -107,7 +107,7 @@ class Relay:
     def __init__(self, echoes: Echoes) -> None:
         self.echoes = echoes
         self.waiting = 0
-        self._maxlen = _maxlen()
+        self._maxlen = stream_maxlen()
         self._refused: dict[str, float] = {}
         self._line: int | None = None  # the last post that stays here
         self._after = 0  # the last post of this sweep; 0 before it
@@ -209,9 +209,3 @@ def wire_text(body: str) -> str:
 
 def _escaped(match: re.Match[str]) -> str:
     return json.dumps(match[0])[1:-1]
-
-
-def _maxlen() -> int:
-    """Return BUS_STREAM_MAXLEN as magent2 reads it: unset, wrong or zero trims nothing."""
-    text = os.environ.get("BUS_STREAM_MAXLEN", "")
-    return int(text) if text.isascii() and text.isdigit() else 0
