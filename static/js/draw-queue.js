@@ -1,7 +1,8 @@
 /**
- * Queues events and hands them on once per animation frame, for 2 to 8 ms; in a hidden tab, which gets no frames, by a
- * timer. During a flood it skips frames: style, layout and paint cost about the same for ten events as for two hundred, so
- * after each drawing it leaves the page twice the time that the drawing took.
+ * Queues events and hands them on once per animation frame, for 2 to 8 ms; by a timer in a hidden tab, which gets no frames,
+ * and in a window that gets none though it counts as visible (on another workspace, or while drawing stalls). During a flood
+ * it skips frames: style, layout and paint cost about the same for ten events as for two hundred, so after each drawing it
+ * leaves the page twice the time that the drawing took.
  */
 import { QueuedBlocks } from "./queued-blocks.js";
 
@@ -13,6 +14,7 @@ const BACKLOG = 1500; // queued items; from here on catching up goes before smoo
 const SHARE = 3; // in a flood a drawing takes one of so many parts of the time
 const MAX_PAUSE = 120; // ms from the start of a drawing to the next one
 const HIDDEN = 250; // ms between two flushes in a hidden tab
+const NO_FRAME = 2000; // ms without a frame, after which a visible page is flushed by a timer
 
 export class DrawQueue {
   #items = [];
@@ -54,12 +56,12 @@ export class DrawQueue {
 
   #schedule() {
     if (this.#frame || this.#timer || !this.length) return;
-    if (document.hidden) this.#timer = setTimeout(() => this.#run(Infinity), HIDDEN);
-    else this.#frame = requestAnimationFrame((now) => this.#onFrame(now));
+    if (!document.hidden) this.#frame = requestAnimationFrame((now) => this.#onFrame(now));
+    this.#timer = setTimeout(() => this.#run(Infinity), document.hidden ? HIDDEN : NO_FRAME);
   }
 
   #onFrame(now) {
-    this.#frame = 0;
+    this.#cancel();
     if (now < this.#pausedUntil && this.length > FLOOD && this.length < BACKLOG) return this.#schedule();
     const start = performance.now();
     this.#run(Math.min(MAX_MS, MIN_MS + this.length / ITEMS_PER_MS));
@@ -80,7 +82,7 @@ export class DrawQueue {
   }
 
   #run(budgetMs) {
-    this.#frame = this.#timer = 0;
+    this.#cancel();
     const end = performance.now() + budgetMs;
     this.#flush(() => (performance.now() < end ? this.#take() : undefined));
     if (this.#next >= this.#items.length) this.clear();

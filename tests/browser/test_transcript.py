@@ -38,6 +38,20 @@ def test_tokens_grow_in_one_block_and_the_output_takes_its_place(transcript: Tra
     expect(transcript.page.locator("[data-live-text]")).to_have_count(0)
 
 
+@pytest.mark.slow
+def test_a_window_that_gets_no_frames_is_drawn_all_the_same(transcript: Transcript) -> None:
+    """On another workspace it may count as visible."""
+    transcript.say("Please write.")
+    transcript.page.add_init_script("globalThis.requestAnimationFrame = () => 1")
+    transcript.page.goto(f"/conversations/{transcript.key}/")
+    transcript.page.wait_for_selector("live-transcript:defined")
+
+    transcript.say("Written.")
+
+    until(lambda: transcript.drawn >= transcript.head, what="the message in a window without frames")
+    expect(transcript.row(transcript.head)).to_contain_text("Written.")
+
+
 NUMBERS = """() => [...document.querySelectorAll(".rows > [data-seq] > .seq")]
     .map((link) => (link.dataset.from ?? "") + link.textContent + (link.dataset.to ?? ""))"""
 
