@@ -11,7 +11,7 @@ from agents_app.worker.event_writer import RunEventWriter
 from conversations.core import principals
 from conversations.core.db_threads import POOL_SIZE
 from conversations.events import log
-from conversations.events.log import writer as module
+from conversations.events.log import writer_threads as module
 from conversations.models import Event, Run
 from conversations.runs.claims import Claim
 

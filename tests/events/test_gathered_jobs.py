@@ -7,7 +7,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from conversations.events.log import writer as module
+from conversations.events.log import writer_threads as module
 from conversations.models import Event
 from tests.events.test_log import message_event
 from tests.support.live import until

@@ -12,7 +12,7 @@ from django.db import OperationalError
 from conversations.core.errors import Fenced, Unavailable
 from conversations.events import log
 from conversations.events.log import commit_batch, retry_thread
-from conversations.events.log import writer as module
+from conversations.events.log import writer_threads as module
 from conversations.events.log.commit_batch import Tally
 from conversations.events.log.retry_thread import RetryThread
 from conversations.events.log.write_job import Job

@@ -76,8 +76,8 @@ class WriterThreads:
     async def store(
         self, events: Sequence[NewEvent], *, in_same_transaction: Callable[[], None] | None = None
     ) -> list[Stored]:
-        """Store events together (in a writer's thread: `Committer.commit` → `append`); return after the commit. Raises
-        Busy, Unavailable, or the reason why they are invalid.
+        """Store events together, by `append` in a writer's thread; return after the commit. Raises Busy, Unavailable,
+        or the reason why they are invalid.
 
         `in_same_transaction` changes further rows, after the events. It may run again; an exception from it is raised
         here, and nothing is stored.
