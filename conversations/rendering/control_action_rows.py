@@ -3,7 +3,7 @@
 from markupsafe import Markup
 
 from conversations.core import hidden_characters
-from conversations.rendering import event_rows, message_body, richtext
+from conversations.rendering import event_rows, message_body
 from conversations.rendering.event_rows import ParsedEvent, Repeat, view
 from conversations.rendering.run_rows import RunLine
 
@@ -36,10 +36,7 @@ def run_stopping(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup
 def _line(read: ParsedEvent, line: RunLine) -> Markup:
     """Draw a line with its author in front. A claim from outside says that it is one; it changed nothing."""
     claims = event_rows.is_claim(read)
-    reason = event_rows.line(read.body.get("reason"))
-    line = line._replace(
-        detail=richtext.inline(reason[:1000]) if reason else None, tag=event_rows.CLAIM if claims else ""
-    )
+    line = line._replace(detail=event_rows.drawn_field(read, "reason"), tag=event_rows.CLAIM if claims else "")
     by = None if claims else event_rows.author(read)
     fields = event_rows.row(read, sender=by, principal=by)
     return event_rows.render("run", fields, line, message_body.more(read.body, _FIELDS))

@@ -364,6 +364,12 @@ def line(value: object) -> str:
     return str(value)[: message_body.MAX_LINE] if is_line else ""
 
 
+def drawn_field(read: ParsedEvent, name: str) -> Markup | None:
+    """Draw a text or number of the body, clipped to a line; None without one."""
+    text = line(read.body.get(name))
+    return richtext.inline(text) if text else None
+
+
 def _first_line(text: str) -> Markup:
     return richtext.inline(text.strip().split("\n", 1)[0][:160])
 

@@ -1,13 +1,12 @@
 """Draw where a fork comes from, and where a moved conversation continues. Called by `event_renderer`."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from markupsafe import Markup
 
 from conversations.core import hidden_characters, principals
 from conversations.events.payload import MAX_KEY
-from conversations.rendering import event_rows, message_body, richtext
+from conversations.rendering import event_rows, message_body
 from conversations.rendering.event_rows import ParsedEvent, Repeat, view
 
 _FIELDS = message_body.ENVELOPE | frozenset({"by", "reason", "parent", "forked_at", "title", "handler", "changed"})
@@ -31,16 +30,16 @@ class Origin(NamedTuple):
 def conversation_forked(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw where a fork comes from."""
     body, is_ours = read.body, principals.is_ours(read.event.principal)
-    parent = _id(body.get("parent"))
+    parent, changed = _id(body.get("parent")), _seq(body.get("changed"))
+    title = event_rows.line(body.get("title"))[:200]  # its parent's, unless `changed` gave it
     who = event_rows.doer(read) if is_ours else None
-    reason = event_rows.line(body.get("reason"))
     origin = Origin(
         parent,
-        "its original" if _seq(body.get("changed")) else hidden_characters.spelled_out(_title(body) or parent),
+        "its original" if changed else hidden_characters.spelled_out(title or parent),
         hidden_characters.spelled_out(parent),
         _seq(body.get("forked_at")),
-        _seq(body.get("changed")),
-        richtext.inline(reason[:1000]) if reason else None,
+        changed,
+        event_rows.drawn_field(read, "reason"),
         "" if is_ours else event_rows.CLAIM,
     )
     fields = event_rows.row(read, sender=who, principal=who)
@@ -50,18 +49,11 @@ def conversation_forked(read: ParsedEvent, group: str | None, repeat: Repeat) ->
 @view
 def conversation_moved(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw where a conversation moved to."""
-    place, reason = _id(read.body.get("to")), event_rows.line(read.body.get("reason"))
+    place, why = _id(read.body.get("to")), event_rows.drawn_field(read, "reason")
     tag = "" if principals.is_ours(read.event.principal) else event_rows.CLAIM
     shown = hidden_characters.spelled_out(place)
-    why = richtext.inline(reason[:1000]) if reason else None
-    fields = event_rows.row(read, sender=None, principal=None)
     extra = message_body.more(read.body, _MOVED_FIELDS)
-    return event_rows.render("conversation_moved", fields, place, shown, tag, why, extra)
-
-
-def _title(body: Mapping[str, Any]) -> str:
-    """Return the fork's title, which is its parent's too, unless a message was edited whose text may be the title."""
-    return event_rows.line(body.get("title"))[:200]
+    return event_rows.render("conversation_moved", event_rows.row(read), place, shown, tag, why, extra)
 
 
 def _id(value: object) -> str:

@@ -64,7 +64,7 @@ def words(text: str) -> Content:
 MAX_LINE = 2_000  # characters of a field that a row shows in one line
 _ONE_LINE = frozenset((
     "component", "decision", "from_agent", "handler", "how", "level", "model", "owner", "reason", "stage", "title",
-    "to", "to_agent",
+    "to", "to_agent", "why",
 ))  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from conversations.core import hidden_characters, principals
 from conversations.models.approval import DECISION_WORDS
 from conversations.models.run import EXTERNAL
 from conversations.rendering import event_rows, lane_words, message_body, offered_tools, richtext, timestamps
-from conversations.rendering.event_rows import ParsedEvent, Repeat, view
+from conversations.rendering.event_rows import ParsedEvent, Repeat, drawn_field, view
 
 _FIELDS = message_body.ENVELOPE | frozenset(
     {
@@ -131,7 +131,11 @@ def _away(read: ParsedEvent) -> Markup:
     asked."""
     notes = ("Nothing was called. The run resumes automatically when the server is back, or you can stop it.",)
     line = RunLine(
-        "s-paused", "waiting for MCP server", _words(read, "server"), detail=_words(read, "detail"), facts=notes
+        "s-paused",
+        "waiting for MCP server",
+        drawn_field(read, "server"),
+        detail=drawn_field(read, "detail"),
+        facts=notes,
     )
     return _line(read, line, "chat", "waiting")
 
@@ -181,15 +185,17 @@ def run_cancelled(read: ParsedEvent, group: str | None, repeat: Repeat) -> Marku
     """Draw who stopped a run, or why an external agent no longer waits for a decision."""
     reason = event_rows.line(read.body.get("reason"))
     if lane_words.is_withdrawal(read):
-        return _line(read, RunLine("s-rejected", "no longer waits", detail=_words(read, "reason")), "steps")
-    details = None if reason.startswith("by user:") else _words(read, "reason")  # who it was stands behind it anyway
+        return _line(read, RunLine("s-rejected", "no longer waits", detail=drawn_field(read, "reason")), "steps")
+    details = (
+        None if reason.startswith("by user:") else drawn_field(read, "reason")
+    )  # who it was stands behind it anyway
     return _bad_end(read, RunLine("s-rejected", "was stopped", detail=details))
 
 
 @view
 def run_interrupted(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw that a run lost its worker."""
-    return _bad_end(read, RunLine("s-unknown", "was interrupted", detail=_words(read, "reason")))
+    return _bad_end(read, RunLine("s-unknown", "was interrupted", detail=drawn_field(read, "reason")))
 
 
 @view
@@ -197,7 +203,7 @@ def run_incompatible(read: ParsedEvent, group: str | None, repeat: Repeat) -> Ma
     """Draw why a run could not continue."""
     text = "could not resume: the saved state does not match the current team"
     choices = "Run again to start over with the current team, or take over and answer yourself."
-    return _bad_end(read, RunLine("s-failed", text, detail=_words(read, "reason"), facts=(choices,)))
+    return _bad_end(read, RunLine("s-failed", text, detail=drawn_field(read, "reason"), facts=(choices,)))
 
 
 @view
@@ -260,8 +266,8 @@ def call_step(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
         decision = event_rows.line(read.body.get("decision"))
         text += f" {DECISION_WORDS.get(decision) or hidden_characters.spelled_out(decision)[:40]}"
     tag = "" if read.event.run else event_rows.CLAIM
-    name = richtext.inline(read.payload.name) if read.payload.name else _words(read, "to")
-    detail = _words(read, "why") or _words(read, "message") or _words(read, "reason")
+    name = richtext.inline(read.payload.name) if read.payload.name else drawn_field(read, "to")
+    detail = drawn_field(read, "why") or drawn_field(read, "message") or drawn_field(read, "reason")
     return _line(read, RunLine("gate", text, name, detail=detail, tag=tag))
 
 
@@ -305,11 +311,6 @@ def _line(read: ParsedEvent, line: RunLine, level: str = "", state: str = "") ->
     return event_rows.render(
         "run", fields, line._replace(tag=event_rows.CLAIM) if is_claim else line, message_body.more(read.body, _FIELDS)
     )
-
-
-def _words(read: ParsedEvent, name: str) -> Markup | None:
-    text = event_rows.line(read.body.get(name))
-    return richtext.inline(text[:1000]) if text else None
 
 
 def _duration(read: ParsedEvent) -> str:

@@ -64,6 +64,23 @@ def test_words_are_shown_of_types_that_have_none(kind):
     assert WORDS in Seen(draw(stored(2, kind=kind, text=WORDS))).text
 
 
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("conversation.paused", "reason"),
+        ("conversation.forked", "reason"),
+        ("conversation.moved", "reason"),
+        ("run.stopping", "reason"),
+        ("run.cancelled", "reason"),
+        ("run.interrupted", "reason"),
+        ("approval.requested", "why"),
+    ],
+)
+@pytest.mark.parametrize("length", [1_500, 2_500])
+def test_the_end_of_a_long_reason_is_shown(kind, reason, length):
+    assert WORDS in Seen(draw(stored(kind=kind, **{reason: "x" * length + WORDS}))).text
+
+
 def test_a_reason_in_the_metadata_is_a_persons_alone():
     body = {"sender": "agent:Boss", "content": "hi", "metadata": {"reason": "approved"}}
 
