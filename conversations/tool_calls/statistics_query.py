@@ -6,10 +6,8 @@ alone and the durations of the newest `TIMED` done ones are read; of the range t
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from math import ceil
 from typing import Any
 
 from conversations.core.errors import Invalid
@@ -173,11 +171,6 @@ def statistics_of(time_range: Range) -> Statistics:
         span.took.sort()
         span.waited.sort()
     return Statistics(time_range, spans, spent, turns_since, asked_since, _review(time_range))
-
-
-def rank(values: Sequence[float], percent: int) -> float | None:
-    """Return a percentile of ascending values by nearest rank; None without values."""
-    return values[max(0, ceil(len(values) * percent / 100) - 1)] if values else None
 
 
 def _count(time_range: Range, spans: list[TimeSpan], seen: SqlCondition) -> None:

@@ -19,7 +19,8 @@ from conversations.core.plain_text import counted
 from conversations.listing.url_filters import TIME_SPANS, end_to_iso, to_iso
 from conversations.rendering import agent_colors, participant_marks, richtext, svg_chart, timestamps
 from conversations.tool_calls import statistics_query
-from conversations.tool_calls.statistics_query import Statistics, rank
+from conversations.tool_calls.schemas.call_statistics import rank
+from conversations.tool_calls.statistics_query import Statistics
 from dashboard.pages.base_context import render_page
 from dashboard.require_permission import require_permission
 

@@ -15,7 +15,8 @@ from conversations.models import Approval, Conversation, ToolCall, Turn, User
 from conversations.runs.approvals import decide
 from conversations.tool_calls import statistics_query
 from conversations.tool_calls.schemas import call_statistics
-from conversations.tool_calls.statistics_query import Range, range_of, rank
+from conversations.tool_calls.schemas.call_statistics import rank
+from conversations.tool_calls.statistics_query import Range, range_of
 from dashboard.pages import statistics
 from tests.support import teamwork, toolcalls
 from tests.support.cast import client_of

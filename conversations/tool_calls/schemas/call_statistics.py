@@ -20,9 +20,9 @@ RAN = ("done", "failed", "timeout", "unknown")
 class Latency:
     """Known durations of successful calls in ms, as percentiles by nearest rank."""
 
-    p50: float
-    p95: float
-    p99: float
+    p50: float | None
+    p95: float | None
+    p99: float | None
     calls: int
 
 
@@ -62,7 +62,7 @@ def figures_of(schemas: Sequence[str], other_agents: Collection[str] = ()) -> Ca
         ran=sum(statuses[word] for word in RAN),
         failed=sum(statuses[word] for word in FAILED),
         stopped=sum(statuses[word] for word in STOPPED),
-        latency=Latency(_rank(durations, 50), _rank(durations, 95), _rank(durations, 99), len(durations))
+        latency=Latency(rank(durations, 50), rank(durations, 95), rank(durations, 99), len(durations))
         if durations
         else None,
         since=to_datetime(newest[-1][3]) if newest else None,
@@ -71,5 +71,6 @@ def figures_of(schemas: Sequence[str], other_agents: Collection[str] = ()) -> Ca
     )
 
 
-def _rank(values: Sequence[float], percent: int) -> float:
-    return values[max(0, ceil(len(values) * percent / 100) - 1)]
+def rank(values: Sequence[float], percent: int) -> float | None:
+    """Return a percentile of ascending values by nearest rank; None without values."""
+    return values[max(0, ceil(len(values) * percent / 100) - 1)] if values else None
