@@ -18,14 +18,13 @@ from conversations.events.response_ids import words_of
 from conversations.models.run import EXTERNAL
 from conversations.rendering import timeline_external, timeline_scale
 from conversations.rendering.event_rows import ParsedEvent, author, line, parse_event
-from conversations.rendering.timeline_rows import STATES, ModelTime, TimelineRow, call_row
+from conversations.rendering.timeline_rows import QUEUE_US, STATES, ModelTime, RequestedTools, TimelineRow, call_row
 from conversations.rendering.timeline_scale import TimelineScale, scale_of
 
 ENDS = registry.run_ends()
 AGENT_INPUT = registry.names_with("agent_input")
 OF_TURN = ("model.call", "output")
 DEPTHS = 5  # that are indented; what is deeper stands at the last
-QUEUE_US = 1_000_000  # a shorter time in the queue has no row
 BAD = ("failed", "unknown")
 KINDS = {"replay": "replay", EXTERNAL: "approval request"}  # of a run; one of ours is a run
 
@@ -206,7 +205,7 @@ class _RunReader:
     def __init__(self, row: RunTimes | None, calls: Sequence[CallTimes]) -> None:
         self._row, self._calls = row, calls
         self._agent = row.agent if row else ""
-        self._called_tools: list[str] = []
+        self._requested = RequestedTools()
         self._stretches: list[_Held] = []
         self._open: _Held | None = None
         self._is_over = False
@@ -243,9 +242,9 @@ class _RunReader:
             self._agent = line(body.get("to_agent")) or self._agent
             self._begin("agent", event, self._agent)
         elif kind == "approval.requested":
-            self._called_tools.append("more budget" if body.get("origin") == "budget" else line(body.get("name")))
+            self._requested.request(body)
         elif kind == "run.waiting":
-            self._begin("wait", event, "", self._why(body))
+            self._begin("wait", event, "", self._requested.words_of_wait(body))
         elif kind == "model.turn":
             self._turn(event, body)
         elif kind.endswith(".stage"):
@@ -253,15 +252,6 @@ class _RunReader:
         elif kind in ENDS:
             self._end(event)
             self._is_over = True
-
-    def _why(self, body: Mapping[str, Any]) -> str:
-        names, self._called_tools = list(dict.fromkeys(filter(None, self._called_tools))), []
-        reason = line(body.get("reason"))
-        if reason == "pause":
-            return "paused"
-        if reason == "server":
-            return f"waiting for MCP server {line(body.get('server'))}"
-        return f"waiting for approval of {', '.join(names)}" if names else "waiting for approval"
 
     def _begin(self, kind: str, event: Stored, name: str, words: str = "") -> None:
         self._end(event)

@@ -7,10 +7,10 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from conversations.core import hidden_characters
 from conversations.events import registry
@@ -18,17 +18,15 @@ from conversations.events.log.records import Stored
 from conversations.models.run import EXTERNAL
 from conversations.rendering import event_rows, timestamps
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
+from conversations.rendering.timeline_rows import QUEUE_US, STATES, RequestedTools
 from conversations.rendering.timestamps import When
 
 SHOWN = 12  # spans of a run; earlier ones are counted
 WIDTH = 1000.0  # of the scale
 MIN_BAR_WIDTH = 8.0  # of a bar, so that it is seen
 WAITED = 0.5  # a wait takes at most this part of what the work takes
-QUEUE = 1_000_000  # µs; a shorter time in the queue is not shown
 
 _ENDS = registry.run_ends()
-_GLYPHS = {"done": "done", "failed": "failed", "incompatible": "failed", "cancelled": "rejected", "delivered": "done"}
-_GLYPHS |= {"interrupted": "unknown", "running": "running", "waiting": "waiting", "queued": "queued"}
 _WORDS = {"incompatible": "could not resume", "cancelled": "stopped"}
 _EXTERNAL_WORDS = {"cancelled": "withdrawn", "done": "decided"}  # of a run that stands for an external agent's request
 
@@ -86,7 +84,7 @@ def _line(run: str, kind: str, agent: str, status: str, events: Sequence[Stored]
     shown = held[-SHOWN:]
     scale = _Scale(shown, last.at)
     return TimelineRun(
-        state=_GLYPHS.get(status, "unknown"),
+        state=STATES.get(status, "unknown"),
         word=(_EXTERNAL_WORDS if kind == EXTERNAL else _WORDS).get(status, status),
         agent=mark_for(f"agent:{agent}"),
         took=timestamps.duration((last.at - first.at) / 1000) if is_over else "",
@@ -118,7 +116,7 @@ class _Reader:
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
-        self._called_tools: list[str] = []
+        self._requested = RequestedTools()
         self._spans: list[_Held] = []
         self._open: _Held | None = None
         self._inner: dict[str, _Held] = {}
@@ -139,10 +137,9 @@ class _Reader:
             self._agent = event_rows.line(body.get("to_agent")) or self._agent
             self._begin("work", event, "")
         elif event.kind == "approval.requested":
-            name = event_rows.line(body.get("name"))
-            self._called_tools.append("more budget" if body.get("origin") == "budget" else name)
+            self._requested.request(body)
         elif event.kind == "run.waiting":
-            self._begin("wait", event, self._why(body))
+            self._begin("wait", event, self._requested.words_of_wait(body))
         elif event.kind == "model.turn":
             self._turn(event, event_rows.line(body.get("parent_call")), event_rows.line(body.get("agent")))
         elif event.kind.endswith(".stage"):
@@ -150,18 +147,6 @@ class _Reader:
             self._inner_stage(event, parent, agent, stage) if parent else self._stage(event, stage)
         elif event.kind in _ENDS:
             self._end(event)
-
-    def _why(self, body: Mapping[str, Any]) -> str:
-        names, self._called_tools = self._called_tools, []
-        if (reason := event_rows.line(body.get("reason"))) == "pause":
-            return "paused"
-        if reason == "server":
-            return f"waiting for MCP server {event_rows.line(body.get('server'))}"
-        return (
-            f"waiting for approval of {', '.join(dict.fromkeys(filter(None, names)))}"
-            if names
-            else "waiting for approval"
-        )
 
     def _begin(self, kind: str, event: Stored, label: str) -> None:
         self._end(event)
@@ -172,7 +157,7 @@ class _Reader:
         ended, self._open = self._open, None
         if ended is not None:
             ended.end = event.at
-            if ended.kind == "queue" and ended.end - ended.start < QUEUE:
+            if ended.kind == "queue" and ended.end - ended.start < QUEUE_US:
                 self._spans.remove(ended)
 
     def _stage(self, event: Stored, text: str) -> None:

@@ -1,9 +1,12 @@
-"""A row of a conversation's timeline, and that of a tool call."""
+"""A row of a conversation's timeline, that of a tool call, and what a run waits for."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from conversations.events.log.timeline_reads import CallTimes
+from conversations.rendering.event_rows import line
 
+QUEUE_US = 1_000_000  # a shorter time in the queue is not shown
 STATES = {"done": "done", "failed": "failed", "incompatible": "failed", "cancelled": "rejected", "waiting": "waiting"}
 STATES |= {
     "delivered": "done",
@@ -40,6 +43,27 @@ class TimelineRow(NamedTuple):
     state: str = ""
     turns: tuple[ModelTime, ...] = ()
     principal: str = ""  # of a message
+
+
+class RequestedTools:
+    """The tools that a run requested approval for since it last waited."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+
+    def request(self, body: Mapping[str, Any]) -> None:
+        """Take in an `approval.requested`."""
+        self._names.append("more budget" if body.get("origin") == "budget" else line(body.get("name")))
+
+    def words_of_wait(self, body: Mapping[str, Any]) -> str:
+        """Return what a run waits for, by its `run.waiting`."""
+        names, self._names = list(dict.fromkeys(filter(None, self._names))), []
+        reason = line(body.get("reason"))
+        if reason == "pause":
+            return "paused"
+        if reason == "server":
+            return f"waiting for MCP server {line(body.get('server'))}"
+        return f"waiting for approval of {', '.join(names)}" if names else "waiting for approval"
 
 
 def call_row(call: CallTimes, depth: int) -> TimelineRow:
