@@ -10,7 +10,6 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from conversations.core import hidden_characters, principals
-from conversations.core.html_escape import safe
 from conversations.events.log.annotation_reads import LETTERS, RecordedAnnotation
 from conversations.rendering import event_rows, message_body, richtext
 from conversations.rendering.event_rows import ParsedEvent, Repeat, view
@@ -46,12 +45,12 @@ def item_of(read: ParsedEvent) -> Markup | None:
     note = _read(read)
     if not note.about or event_rows.is_claim(read):
         return None
-    return safe(macro("macros/annotation.html", "item")(note, True))
+    return macro("macros/annotation.html", "item")(note, True)
 
 
 def under(annotations: Iterable[RecordedAnnotation]) -> Markup:
     """Draw all annotations below an event."""
-    return safe(macro("macros/annotation.html", "under")([_note(annotation) for annotation in annotations]))
+    return macro("macros/annotation.html", "under")([_note(annotation) for annotation in annotations])
 
 
 def _read(read: ParsedEvent) -> Note:

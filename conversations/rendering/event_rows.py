@@ -3,7 +3,7 @@ templates/events/ that the type or its view names."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 from markupsafe import Markup
 
@@ -112,6 +112,7 @@ def row(
     if within and level == "chat" and state not in ALWAYS_VISIBLE:
         level = "steps"  # talk inside a call is a part of that call
     name = parsed.speaker if sender is None else sender
+    recipient = EVERYBODY if is_to_all(read) else parsed.recipient or ""
     metadata = body.get("metadata")
     is_demo = (body.get("demo") is True and event.kind != "model.turn") or (
         isinstance(metadata, dict) and metadata.get("demo") is True
@@ -122,7 +123,7 @@ def row(
         level=level,
         state=state,
         group=group,
-        voice=voice(name, _recipient(parsed, event), principal or event.principal, is_demo),
+        voice=voice(name, recipient, principal or event.principal, is_demo),
         times=timestamps.of_event(event.at, event.principal, body),
         within=within,
         is_redacted=is_redacted(read),
@@ -192,13 +193,13 @@ def drawn_voice(
 ) -> SpeakerLabel:
     """Draw a sender and a recipient, given their marks."""
     beyond = behind(principal, sender)
-    name, principal_html = named(mark), _macro("macros/principal.html", "principal", beyond, is_demo)
-    to = _macro("macros/mark.html", "to", recipient) if recipient else safe("")
+    name, principal_html = named(mark), macro("macros/principal.html", "principal")(beyond, is_demo)
+    to = macro("macros/mark.html", "to")(recipient) if recipient else safe("")
     return SpeakerLabel(
         key=mark.key,
         hue=mark.hue,
         by=beyond.by,
-        mark=_macro("macros/mark.html", "symbol", mark),
+        mark=macro("macros/mark.html", "symbol")(mark),
         name=name,
         to=to,
         principal=principal_html,
@@ -207,13 +208,8 @@ def drawn_voice(
     )
 
 
-def _recipient(parsed: ParsedPayload, event: Stored) -> str:
-    """Return the recipient as shown; the conversation's own topic is everyone, in a fork's copy as well."""
-    return EVERYBODY if is_to_all(ParsedEvent(event, parsed, {})) else parsed.recipient or ""
-
-
 def is_to_all(read: "ParsedEvent") -> bool:
-    """Return whether an event was sent to everyone in the conversation."""
+    """Return whether an event was sent to everyone: to the topic of its conversation, or of that it was copied from."""
     return read.payload.recipient in (f"chat:{read.event.conversation}", f"chat:{read.payload.conversation_id}")
 
 
@@ -226,7 +222,7 @@ def is_copy(read: "ParsedEvent") -> bool:
 
 def named(mark: ParticipantMark) -> Markup:
     """Draw a name in its hue."""
-    return _macro("macros/mark.html", "name", mark)
+    return macro("macros/mark.html", "name")(mark)
 
 
 def draw(event: Stored, group: str | None, repeat: Repeat) -> Markup:
@@ -281,7 +277,7 @@ def user_message(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup
         )
     sender = read.payload.speaker or default_speaker(read.event.kind)
     extra = message_body.more(read.body, message_body.SPOKEN)
-    return render("user_message", row(read, sender=sender), message_body.words(read.payload.words), extra)
+    return render("message", row(read, sender=sender), message_body.words(read.payload.words), extra)
 
 
 @view
@@ -346,11 +342,7 @@ def render(template: str, *values: object) -> Markup:
 
 def render_as(template: str, name: str, *values: object) -> Markup:
     """Call another macro of an event's template."""
-    return _macro(f"events/{template}.html", name, *values)
-
-
-def _macro(template: str, name: str, *values: object) -> Markup:
-    return cast(Markup, macro(template, name)(*values))
+    return macro(f"events/{template}.html", name)(*values)
 
 
 def agent(name: str | None) -> str:

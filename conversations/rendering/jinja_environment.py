@@ -9,6 +9,7 @@ from django.contrib.staticfiles.storage import staticfiles_storage
 from django.template import engines
 from django.urls import reverse
 from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
 
 from conversations.core import byte_sizes, plain_text
 from conversations.rendering import timestamps
@@ -40,7 +41,7 @@ def is_collected(path: str) -> bool:
 
 
 @cache
-def macro(template: str, name: str) -> Callable[..., str]:
+def macro(template: str, name: str) -> Callable[..., Markup]:
     """Return a template's macro as a function: it takes a fifth of the time of rendering a template."""
     environment = cast(Any, engines["jinja2"]).env
-    return cast(Callable[..., str], getattr(environment.get_template(template).module, name))
+    return cast(Callable[..., Markup], getattr(environment.get_template(template).module, name))

@@ -154,7 +154,7 @@ def _loaded(request: HttpRequest, entry: Markup, approval: str) -> Markup:
 
 
 def _with_form(html: Markup, approval: str, form: Markup) -> Markup:
-    slot = safe(macro("events/approval_block.html", "decision")(approval))
+    slot = macro("events/approval_block.html", "decision")(approval)
     begin, end = slot.index(">") + 1, slot.rindex("</")
     return html.replace(slot.strip(), (slot[:begin] + form + slot[end:]).strip(), 1)
 

@@ -10,7 +10,6 @@ from types import MappingProxyType
 from markupsafe import Markup
 
 from conversations.conversation.delivery_status import DeliveryStatus
-from conversations.core.html_escape import safe
 from conversations.events.log import EventWindow, Stored, annotation_reads
 from conversations.events.log.annotation_reads import RecordedAnnotation
 from conversations.rendering import annotation_rows
@@ -90,7 +89,7 @@ def _sheet_of(
 def _with(delivery: DeliveryStatus, html: Markup) -> Markup:
     """Insert the delivery status of a message."""
     slot, drawn = macro("macros/delivery.html", "slot"), macro("macros/delivery.html", "drawn")
-    return html.replace(safe(slot()), safe(drawn(delivery)), 1)
+    return html.replace(slot(), drawn(delivery), 1)
 
 
 def _with_notes(notes: Notes, html: Markup, seqs: Collection[int]) -> Markup:
@@ -101,7 +100,7 @@ def _with_notes(notes: Notes, html: Markup, seqs: Collection[int]) -> Markup:
     drawn, foot = annotation_rows.under(those), Markup('<div class="lane-foot">')
     if foot in html:
         return html.replace(foot, foot + drawn, 1)
-    last = safe(macro("events/parts.html", "slot")())
+    last = macro("events/parts.html", "slot")()
     before, last, after = html.rpartition(last if last in html else Markup("</article>"))
     return before + drawn + last + after
 
@@ -117,7 +116,7 @@ class _Entry:
         """Return the entry as HTML, with what is nested in it."""
         if not self.inner:
             return self.html
-        slot = safe(macro("events/parts.html", "slot")())
+        slot = macro("events/parts.html", "slot")()
         before, _, after = slot.partition("</div>")
         whole = before + Markup("\n").join(entry.drawn() for entry in self.inner) + Markup("</div>") + after
         return self.html.replace(slot, whole, 1)

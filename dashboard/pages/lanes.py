@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from conversations.core.html_escape import safe
 from conversations.events import log
 from conversations.rendering.jinja_environment import macro
 from conversations.rendering.participant_marks import ParticipantMark
@@ -60,8 +59,7 @@ def _in_view(cards: Sequence[tuple[Markup, Ends]], event: int) -> Sequence[tuple
 
 def _placed(cards: Iterable[tuple[Markup, Ends]], at: dict[str, int]) -> list[Markup]:
     slot = macro("events/lane_card.html", "place")
-    empty = safe(slot())
-    return [html.replace(empty, safe(slot(*_place(ends, at))), 1) for html, ends in cards]
+    return [html.replace(slot(), slot(*_place(ends, at)), 1) for html, ends in cards]
 
 
 def _place(ends: Ends, at: dict[str, int]) -> tuple[int, int | str, str]:
