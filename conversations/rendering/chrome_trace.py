@@ -65,7 +65,7 @@ def _slices(read: TimelineEvents, layout: TimelineLayout) -> Iterator[_Slice]:
             for turn in row.turns:
                 yield _Slice(_name(row.name), "model turn", "model", turn.start, turn.end, {"event": turn.seq})
         elif row.kind == "call":
-            yield _Slice(callers.get(row.seq) or NOBODY, _line(row.name), "tool", row.start, end, facts)
+            yield _Slice(_line(callers.get(row.seq, "")) or NOBODY, _line(row.name), "tool", row.start, end, facts)
 
 
 def _with(facts: Entry, name: str, words: str) -> Entry:

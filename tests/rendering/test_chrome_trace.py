@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conversations.conversation import conversation_files
-from conversations.events.log.timeline_reads import TimelineEvents
+from conversations.events.log.timeline_reads import CallTimes, TimelineEvents
 from conversations.models import Conversation
 from conversations.rendering import chrome_trace
 from conversations.rendering.conversation_timeline import TimelineLayout, TimelineTotals
@@ -50,6 +50,16 @@ def check(trace: dict[str, Any]) -> list[dict[str, Any]]:
             assert not ends or slice_["ts"] + slice_["dur"] <= ends[-1], slice_
             ends.append(slice_["ts"] + slice_["dur"])
     return complete
+
+
+def test_a_call_is_on_the_thread_of_its_agent_whatever_its_name_hides() -> None:
+    rows = [row("agent", "agent:Tri\u202eage", 0, 900), row("call", "find", 200, 300, 2, seq=3)]
+    layout = TimelineLayout(rows, scale_of([], 0, 1000), 0, 1000, TimelineTotals(1000, 0, 0, 0))
+    call = CallTimes("c", "r", "Tri\u202eage", "find", 3, 4, "done", 200, 0.1)
+
+    agent, called = check(chrome_trace.trace("A talk", "talk", EMPTY._replace(calls=[call]), layout))
+
+    assert agent["tid"] == called["tid"]
 
 
 def test_agents_are_threads_and_what_they_do_nests() -> None:
