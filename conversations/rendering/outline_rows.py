@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
-from conversations.events import payload, registry
+from conversations.events import registry
 from conversations.events.log.records import Stored
 from conversations.rendering import event_rows, lane_cards, lane_words, richtext
 from conversations.rendering.event_renderer import RepeatWatch
@@ -36,9 +36,10 @@ def rows_of(events: Iterable[Stored]) -> list[OutlineRow]:
     for event in events:
         if repeats.of(event) and event.kind == "user_message":
             continue
-        if event.kind in ANNOTATIONS and not payload.parse(event.body.encode("utf-8", "replace")).words:
+        read = event_rows.parse_event(event)
+        if event.kind in ANNOTATIONS and not read.payload.words:
             continue  # a thumb alone
-        row = _row(event)
+        row = _row(read)
         if row.sort == "agent":
             if event.run and (mark := agents.get(event.run)) and event.kind == "run.started":
                 row = row._replace(mark=mark)  # a further attempt continues with the agent that paused
@@ -47,7 +48,7 @@ def rows_of(events: Iterable[Stored]) -> list[OutlineRow]:
             if row.mark.key == working:
                 continue
             working = row.mark.key
-        elif row.sort == "turn" and _is_agents(event):
+        elif row.sort == "turn" and read.payload.speaker.startswith("agent:"):
             continue
         elif row.sort == "turn":
             working = ""
@@ -55,8 +56,8 @@ def rows_of(events: Iterable[Stored]) -> list[OutlineRow]:
     return rows
 
 
-def _row(event: Stored) -> OutlineRow:
-    read = event_rows.parse_event(event)
+def _row(read: event_rows.ParsedEvent) -> OutlineRow:
+    event = read.event
     if event.kind in ("message", "user_message"):
         return _line(event, "turn", "", read.payload.words)
     if event.kind == "run.started":
@@ -92,7 +93,3 @@ def _line(event: Stored, sort: Sort, glyph: str, words: str) -> OutlineRow:
     line = " ".join(words[: 4 * LETTERS].split())
     shown = richtext.inline(line if len(line) <= LETTERS else f"{line[: LETTERS - 1]}…")
     return OutlineRow(event.seq, sort, glyph, sender, shown)
-
-
-def _is_agents(event: Stored) -> bool:
-    return payload.parse(event.body.encode("utf-8", "replace")).speaker.startswith("agent:")

@@ -97,3 +97,10 @@ def test_the_text_has_the_arguments_and_what_was_decided_about_which_tool() -> N
         decided("edit", args_raw='{"severity": 5}')
     )
     assert "maria rejected file_incident\n    not now" in text(decided("reject", message="not now"))
+
+
+def test_an_event_that_cannot_be_read_stops_no_other() -> None:
+    broken = [ours(1, "event.annotated"), ours(2, "message"), ours(3, "user_message")]
+    events = [*(event._replace(body="[") for event in broken), ours(4, "run.failed", error="no model")]
+
+    assert outline_rows.rows_of(events)[-1].seq == 4
