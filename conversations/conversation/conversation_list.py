@@ -23,7 +23,7 @@ from conversations.core.micros import to_datetime
 from conversations.events.log.sql import any_of
 from conversations.events.projections.participants import kind_of
 from conversations.listing.sql_conditions import fetch_rows
-from conversations.models import Approval, Conversation, Run, User
+from conversations.models import Conversation, Run, User
 from conversations.rendering import agent_colors
 from conversations.rendering.sparkline import Sparkline
 from conversations.runs import stuck_detection
@@ -196,11 +196,6 @@ class _Source:
 
 
 SOURCE = _Source()
-
-
-def waiting() -> int:
-    """Return how many approval requests wait for a person."""
-    return Approval.objects.open().count()
 
 
 def _drawn(page_rows: list[ConversationRow]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.models import Agent, Conversation, Run, ToolSchema
 from conversations.runs import leases
-from conversations.runs.approvals import decide
+from conversations.runs.approvals import decide, pending_counts
 from dashboard.pages.conversation_entries import entries_of
 from tests.support import held_run, teamwork
 from tests.support.cast import client_of
@@ -294,7 +294,7 @@ def test_the_navigation_counts_what_waits(team):
     teamwork.ask(team["operator"], key="one")
     teamwork.ask(team["operator"], key="two")
 
-    assert conversation_list.waiting() == 2
+    assert pending_counts.pending_counts()["waiting"] == 2
     assert "waiting for approval: </span><span>2</span>" in browser.get("/agents/").content.decode()
 
 

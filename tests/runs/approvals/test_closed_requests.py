@@ -6,7 +6,6 @@ import re
 import pytest
 
 from conversations.access.accounts import tokens
-from conversations.conversation import conversation_list
 from conversations.core.errors import Conflict
 from conversations.core.principals import SYSTEM, token_principal
 from conversations.events import log
@@ -14,7 +13,7 @@ from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, Run, ToolCall
 from conversations.realtime.live_renderer import LiveRenderer
 from conversations.runs import claims, stop_and_rerun
-from conversations.runs.approvals import decide
+from conversations.runs.approvals import decide, pending_counts
 from dashboard.pages.conversation_entries import entries_of
 from tests.support import teamwork
 from tests.support.agents_running import event_bodies, event_kinds
@@ -67,7 +66,7 @@ def test_a_run_stopped_while_it_waits_withdraws_its_question(team):
     assert (approval.status, approval.decision, approval.decided_by) == ("cancelled", None, "user:otto")
     assert statuses() == {approval.tool_call: "blocked"}
     assert event_kinds("flood")[-2:] == ["run.cancelled", "approval.cancelled"]
-    assert conversation_list.waiting() == 0
+    assert pending_counts.pending_counts()["waiting"] == 0
 
 
 def test_a_question_whose_run_a_token_stopped_names_the_token(team):
@@ -87,11 +86,11 @@ def test_a_question_whose_run_a_token_stopped_names_the_token(team):
 
 def test_a_question_whose_run_does_not_wait_is_open_nowhere(team):
     approval = teamwork.ask(team["operator"])
-    assert (list(Approval.objects.open()), conversation_list.waiting()) == ([approval], 1)
+    assert (list(Approval.objects.open()), pending_counts.pending_counts()["waiting"]) == ([approval], 1)
 
     Run.objects.filter(id=approval.run).update(status="running")
 
-    assert (list(Approval.objects.open()), conversation_list.waiting()) == ([], 0)
+    assert (list(Approval.objects.open()), pending_counts.pending_counts()["waiting"]) == ([], 0)
 
 
 @pytest.mark.parametrize(("kind", "why"), ENDS.items())
