@@ -3,13 +3,13 @@
 from typing import Literal
 
 from django.contrib.auth.models import AnonymousUser
-from django.db import connection
 from django.db.models import Exists, OuterRef
 
 from conversations.core import principals
 from conversations.core.errors import NotAllowed
 from conversations.core.principals import SYSTEM, Principal
 from conversations.core.write_transaction import in_write_transaction
+from conversations.listing.sql_conditions import fetch_rows
 from conversations.models import Conversation, Participant, Token, User
 from conversations.models.people import ROLES
 
@@ -163,9 +163,7 @@ def _roles_of_token(name: str, credential: str) -> frozenset[str]:
 
 
 def _names(sql: str, *values: str) -> frozenset[str]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        return frozenset(role for (role,) in cursor.fetchall())
+    return frozenset(role for (role,) in fetch_rows(sql, values))
 
 
 def _own(who: Who | Roles, verb: str, target: str) -> bool:

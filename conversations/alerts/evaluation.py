@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from django.db import connection
 from django.db.models import Subquery
 
 from conversations.alerts import alarms, conditions, noted_events
@@ -10,6 +9,7 @@ from conversations.alerts.kinds import KINDS
 from conversations.core.database_clock import database_now
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import lock_actions, write_transaction
+from conversations.listing.sql_conditions import fetch_rows
 from conversations.models import Alarm, AlertDelivery, AlertRule, Event, Run, Shelf
 
 QUIET = 3600 * 1_000_000  # µs without another case after which an alarm of events ends
@@ -34,9 +34,8 @@ class Pending(NamedTuple):
 
 def pending() -> Pending:
     """Return what there is to do, in one statement: all that an idle server runs for alerts."""
-    with connection.cursor() as cursor:
-        cursor.execute(GLANCE)
-        return Pending(*map(bool, cursor.fetchone()))
+    (exists,) = fetch_rows(GLANCE, [])
+    return Pending(*map(bool, exists))
 
 
 def evaluate(now: int, *, is_slow: bool) -> bool:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from django.db import connection
 from django.db.models import Exists, OuterRef, Subquery, Value
 from django.db.models.functions import Substr
 
@@ -135,19 +134,18 @@ def _approvals(conversations: Collection[int] | None = None) -> dict[int, Attent
     test, values = any_of(list(conversations)) if conversations is not None else ("", [])
     among = f" AND a.conversation_id{test}" if test else ""
     query = _CALLS if conversations is not None else _NO_CALLS
-    with connection.cursor() as cursor:
-        cursor.execute(query.format(oldest=f"{_OLDEST}{among} GROUP BY a.conversation_id"), values)
-        return {
-            id_: Attention(
-                "approval",
-                since,
-                agent=agent or "",
-                tool=tool or "",
-                is_budget=origin == ORIGIN,
-                is_replay=replay_of is not None,
-            )
-            for id_, since, agent, tool, origin, replay_of in cursor.fetchall()
-        }
+    rows = fetch_rows(query.format(oldest=f"{_OLDEST}{among} GROUP BY a.conversation_id"), values)
+    return {
+        id_: Attention(
+            "approval",
+            since,
+            agent=agent or "",
+            tool=tool or "",
+            is_budget=origin == ORIGIN,
+            is_replay=replay_of is not None,
+        )
+        for id_, since, agent, tool, origin, replay_of in rows
+    }
 
 
 def _replies(owned: Iterable[Owned]) -> dict[int, Attention]:

@@ -2,10 +2,9 @@
 
 from itertools import islice
 
-from django.db import connection
-
 from conversations.conversation.conversation_row import strip_prefix
 from conversations.core import hidden_characters
+from conversations.listing.sql_conditions import fetch_rows
 from conversations.models import Participant
 
 WALKED = 300  # names that are looked through, the first of all
@@ -37,6 +36,4 @@ def _is_shown(name: str) -> bool:
 
 
 def _walk(begin: str, limit: int) -> list[str]:
-    with connection.cursor() as cursor:
-        cursor.execute(_NAMES, [begin.replace("\0", ""), limit])
-        return [name for (name,) in cursor.fetchall()]
+    return [name for (name,) in fetch_rows(_NAMES, [begin.replace("\0", ""), limit])]

@@ -6,13 +6,13 @@ For a conversation's panel, the list and the agent's page. An unknown price is s
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from django.db import connection
 from django.db.models import Sum
 
 from conversations.core import micros, model_prices
 from conversations.core.database_clock import database_now
 from conversations.core.model_prices import CostSum, ModelTokenCount
 from conversations.events.log.sql import any_of
+from conversations.listing.sql_conditions import fetch_rows
 from conversations.models import ModelUsage
 from conversations.models.turn import IS_UNKNOWN
 
@@ -69,21 +69,17 @@ def costs_of(conversations: Sequence[int]) -> dict[int, CostSum]:
     """Return the costs of these conversations, by row id; conversations without model turns are left out."""
     if not conversations:
         return {}
-    with connection.cursor() as cursor:
-        test, values = any_of(conversations)
-        cursor.execute(_OF_MANY.format(test), values)
-        rows = cursor.fetchall()
+    test, values = any_of(conversations)
     spent: dict[int, list[ModelTokenCount]] = {}
-    for conversation, model, is_demo, *tokens in rows:
+    for conversation, model, is_demo, *tokens in fetch_rows(_OF_MANY.format(test), values):
         spent.setdefault(conversation, []).append(ModelTokenCount(model, bool(is_demo), *tokens))
     return {key: model_prices.total(lines) for key, lines in spent.items() if not all(line.is_demo for line in lines)}
 
 
 def of_agent(name: str) -> AgentSpending:
     """Return what an agent has spent in the last 24 hours, in all conversations."""
-    with connection.cursor() as cursor:
-        cursor.execute(_OF_AGENT, [name, database_now() - micros.DAY, TURNS])
-        rows = [(model, bool(is_demo), *map(int, sums)) for model, is_demo, *sums in cursor.fetchall()]
+    fetched = fetch_rows(_OF_AGENT, [name, database_now() - micros.DAY, TURNS])
+    rows = [(model, bool(is_demo), *map(int, sums)) for model, is_demo, *sums in fetched]
     cost = model_prices.total(ModelTokenCount(*row[:-1]) for row in rows)
     turns = sum(row[-1] for row in rows)
     is_cut = turns >= TURNS

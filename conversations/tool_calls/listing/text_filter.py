@@ -4,12 +4,10 @@ Rare words are looked up: their calls are a scan of their own and the answer is 
 along the walk is tested.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from django.db import connection
-
 from conversations.events import registry
+from conversations.listing.sql_conditions import fetch_rows
 from conversations.search.event_filter import Matching, matching
 
 MAX_EVENTS = 1_000  # events with the words that are looked up
@@ -61,10 +59,5 @@ def _calls(matches: Matching, where: str) -> list[str] | None:
             f" AND e.kind IN {SPEECH} JOIN conversations_toolcall t ON t.conversation_id=p.conversation"
             f" AND t.called_seq BETWEEN p.seq-{NEAR} AND p.seq+{NEAR}"
         )
-    return _ids(f"{with_clause} {' UNION '.join(parts)} LIMIT {MAX_CALLS + 1}", matches.places)
-
-
-def _ids(sql: str, places: Sequence[tuple[int, int]]) -> list[str]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, [number for position in places for number in position])
-        return [id_ for (id_,) in cursor.fetchall()]
+    sql = f"{with_clause} {' UNION '.join(parts)} LIMIT {MAX_CALLS + 1}"
+    return [id_ for (id_,) in fetch_rows(sql, [number for position in matches.places for number in position])]
