@@ -4,7 +4,6 @@ thread.
 An open socket's `Caller` is checked again within a second: `revoked` returns those whose access has ended (law H).
 """
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,6 +14,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
+from conversations.access.accounts import one_time_secret
 from conversations.access.accounts.command_tokens import CommandToken
 from conversations.core import principals
 from conversations.core.errors import NotSignedIn, SwitchboardError, Unavailable
@@ -63,7 +63,7 @@ def caller_from_session(session_key: str) -> Caller | None:
 
 def caller_from_token(secret: str) -> Caller | None:
     """Return the holder of a bearer token; None if it is unknown or revoked."""
-    digest = hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+    digest = one_time_secret.digest(secret)
     token = Token.objects.filter(digest=digest, revoked_at__isnull=True).first()
     if token is None:
         return None
