@@ -5,6 +5,7 @@ As oneself, or, by a grant and with a reason, as an agent or as the system. Whoe
 principal is the person, and `metadata.sent_by` shows agents who sent it, with the reason. A caller can omit neither.
 """
 
+import json
 from typing import Literal, NamedTuple, get_args
 
 from conversations.access import grants
@@ -12,13 +13,14 @@ from conversations.access.action_context import audited_action, check_reason
 from conversations.access.audit import chain
 from conversations.access.grants import SPEAK_AS
 from conversations.access.permissions import Who, principal_of
-from conversations.conversation import conflict_check
-from conversations.core.errors import IdReused, Invalid
+from conversations.core.errors import IdReused, Invalid, TooLate
 from conversations.core.ids import derived_id
+from conversations.core.micros import to_datetime
 from conversations.core.principals import SYSTEM, Principal
 from conversations.events import log
 from conversations.events.log.records import NewEvent, Stored
 from conversations.events.payload import MAX_KEY, clean_text
+from conversations.models import Conversation, Event
 from switchboard import topics
 
 MAX_CONTENT = 100_000  # characters
@@ -69,7 +71,7 @@ def post(
             grants.require(by, SPEAK_AS, message.sender)
         envelope = derived_id(f"{principal}\0{conversation}\0{client_id}")
         if seen_seq is not None and not anyway:
-            conflict_check.reject_if_answered(principal, conversation, envelope, seen_seq)
+            _reject_if_answered(principal, conversation, envelope, seen_seq)
         events = _events(envelope, message, principal)
         if title:
             events.insert(0, _opening(envelope, message, title, principal))
@@ -87,6 +89,34 @@ def post(
 def own_name(principal: Principal) -> str:
     """Return the sender name of someone who speaks as themselves."""
     return str(principal) if principal == SYSTEM else f"user:{principal.name}"
+
+
+def _reject_if_answered(principal: Principal, conversation: str, envelope: str, seen_seq: int) -> None:
+    """Raise TooLate if another person spoke after the last event the author had seen, as themselves or as someone else.
+
+    Called with the action's transaction open, and locks the conversation, so of two people who send at once the second
+    is asked. A message that is already stored under this envelope's id is a repetition and not checked.
+    """
+    row = Conversation.objects.visible().filter(key=conversation).first()
+    if row is None:
+        return
+    Conversation.objects.locked(row.pk)
+    events = Event.objects.filter(conversation=row)
+    if events.filter(event_id=envelope).exists():
+        return
+    spoken = events.filter(seq__gt=seen_seq, kind="message", principal__startswith="user:")
+    newest = spoken.exclude(principal=str(principal)).order_by("-seq").first()
+    if newest is not None:
+        raise _late(newest)
+
+
+def _late(event: Event) -> TooLate:
+    at = to_datetime(event.at)
+    speaker = str(json.loads(event.body).get("sender") or "")
+    whose = f" as {speaker}" if speaker != event.principal else ""
+    message = f"{event.principal} replied{whose} at {at:%Y-%m-%d %H:%M:%S} UTC while you were typing: event {event.seq}"
+    by = event.principal
+    return TooLate(message, code="answered_meanwhile", did="answered", by=by, at=at.isoformat(), seq=event.seq)
 
 
 def _events(envelope: str, message: OutgoingMessage, principal: Principal) -> list[NewEvent]:
