@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from conversations.access import permissions
-from conversations.conversation import attention, group_trends, list_figures, list_query, row_people, spending
+from conversations.conversation import attention, group_trends, list_query, row_people, spending
 from conversations.conversation.conversation_row import GROUPS, RUN_STATES, ConversationRow, drawn
 from conversations.conversation.external_handling import external, may_be_external
 from conversations.conversation.imported_history import ConversationEnd, history_among
@@ -138,7 +138,7 @@ def grouped(page: ConversationPage, reader: User | None) -> ConversationGroups:
         by_group[row.group].append(row)
     by_group["attention"].sort(key=lambda row: (row.need.since if row.need else 0, row.id))
     drawn_needs = {row.id: row.need for row in by_group["attention"] if row.need}
-    live, has_more = list_figures.live_beyond(here, needs) if page.cursor else (0, False)
+    live, has_more = group_trends.live_beyond(here, needs) if page.cursor else (0, False)
     return ConversationGroups(
         rows=by_group,
         beyond={"attention": len(needs.keys() - drawn_needs.keys()), "live": live, "quiet": 0},

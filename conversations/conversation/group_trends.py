@@ -1,12 +1,15 @@
-"""The trends beside the figures of the conversation list: from what the figures count, of live conversations from the
-rows, and of runs from their ids, which tell when each was queued."""
+"""The figures above the conversation list: how many live conversations its first page leaves out, and the trends, from
+what the figures count, of live conversations from the rows, and of runs from their ids, which tell when each was
+queued. Called by `conversation_list`."""
 
 import re
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Collection, Iterable, Mapping
 
 from conversations.conversation.conversation_row import ConversationRow
+from conversations.conversation.imported_history import LIVE_FOR, ConversationEnd, history_among
 from conversations.core import recent_activity
-from conversations.models import Run
+from conversations.models import Conversation, Run
 from conversations.rendering.sparkline import Sparkline, sparkline
 
 HOUR_US = 3_600_000_000
@@ -14,6 +17,25 @@ WAITS, WAIT_US = recent_activity.KEPT, recent_activity.SPAN_US  # spans of the l
 FAILURES, FAILURE_US = 24, HOUR_US
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7")
 MAX_RUNS = 5_000  # of the last hour, the newest
+MAX_COUNTED = 500  # recent conversations, and those with runs
+
+
+def live_beyond(shown: Collection[int], needing: Collection[int]) -> tuple[int, bool]:
+    """Return how many live conversations there are besides those shown and those that need a person (row ids), and
+    whether there may be more."""
+    since = time.time_ns() // 1000 - LIVE_FOR * 1_000_000
+    newest = Conversation.objects.visible().filter(last_at__gt=since).newest_first()
+    recent = [ConversationEnd(*row) for row in newest.values_list(*ConversationEnd._fields)[:MAX_COUNTED]]
+    top = Run.objects.filter(kind="agent", parent_call=None)
+    running, queued = (
+        list(top.filter(status=status).values_list("conversation", flat=True)[:MAX_COUNTED])
+        for status in ("running", "queued")
+    )
+    left = [end for end in recent if end.id not in shown and end.id not in needing]
+    live = {end.id for end in left} - history_among(left)
+    busy = {*running, *queued} - set(shown) - set(needing) - live
+    busy = set(Conversation.objects.visible().filter(id__in=busy).values_list("id", flat=True)) if busy else busy
+    return len(live | busy), any(len(rows) == MAX_COUNTED for rows in (recent, running, queued))
 
 
 def runs_queued(now: int) -> list[int]:

@@ -13,7 +13,6 @@ from conversations.conversation import (
     conversation_row,
     group_trends,
     imported_history,
-    list_figures,
 )
 from conversations.conversation import fork as forks
 from conversations.core.principals import import_principal
@@ -312,7 +311,7 @@ def test_the_figures_count_conversations_not_rows(team, monkeypatch):
 
     write_to("vera", key="newer-7")
     write_to("vera", key="newer-8")
-    monkeypatch.setattr(list_figures, "MAX_COUNTED", 65)
+    monkeypatch.setattr(group_trends, "MAX_COUNTED", 65)
 
     assert shown_figures(team["viewer"])["attention"] == "5"
     assert shown_figures(team["viewer"])["live"].endswith("+")
