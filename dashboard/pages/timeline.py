@@ -8,10 +8,9 @@ from conversations.core import micros
 from conversations.events.log import annotation_reads, timeline_reads
 from conversations.models import Conversation, Run
 from conversations.rendering import conversation_timeline, timeline_drawing, timestamps
-from conversations.rendering.annotation_marks import Marks
+from conversations.rendering.annotation_marks import Marks, marks_by_row
 from conversations.rendering.conversation_timeline import TimelineLayout
 from conversations.rendering.timeline_drawing import DrawnRow
-from conversations.rendering.timeline_marks import marks_by_row
 from conversations.rendering.timeline_scale import WIDTH
 from dashboard.pages.playhead import version_of
 
