@@ -31,7 +31,6 @@ from conversations.rendering.event_rows import ParsedEvent, Repeat, RowFields
 from conversations.rendering.participant_marks import ParticipantMark, mark_for, mark_for_name
 
 MAX_CHARS = 220  # characters of a card
-_READ = 4 * MAX_CHARS  # characters looked at for them
 NOBODY = "system"  # whose lane it is when nobody is named
 
 
@@ -84,7 +83,7 @@ class LaneRenderer(EventRenderer):
 
     def _failed(self, event: Stored) -> Markup:
         bare = event_rows.ParsedEvent(event, ParsedPayload(), {})
-        return _draw(_card(event_rows.row(bare, "all"), event, None, text=_short(event.body[:_READ])))
+        return _draw(_card(event_rows.row(bare, "all"), event, None, text=richtext.one_line(event.body, MAX_CHARS)))
 
 
 def ends(event: Stored, call: CallEvents | None) -> tuple[ParticipantMark, ParticipantMark | None]:
@@ -133,7 +132,7 @@ def _of_event(event: Stored, group: str | None, repeat: Repeat) -> Card:
     if event_type is None or (lane := event_type.lane) is None or not read.body:
         row = event_rows.row(read, "all", group=group, sender=_sender(read) or NOBODY)
         kind = hidden_characters.spelled_out(event.kind[:64])
-        return _card(row, event, None, text=_short(event.body[:_READ]), verb=kind, code=True)
+        return _card(row, event, None, text=richtext.one_line(event.body, MAX_CHARS), verb=kind, code=True)
     is_claim = event_rows.is_claim(read)
     is_mild = is_claim or lane_words.is_withdrawal(read)
     state = "" if is_mild else event_type.state
@@ -163,7 +162,7 @@ def _of_call(call: CallEvents, group: str | None) -> Card:
         called, "chat" if is_loud else "steps", state=block.state, group=group, principal="system" if person else None
     )
     parts = [block.name, block.preview]
-    text = Markup(" ").join(_short(part) for part in parts if part)
+    text = Markup(" ").join(richtext.one_line(part, MAX_CHARS) for part in parts if part)
     card = _card(row, call.called, call, text=text, code=True)
     ended = (block.word, f"replay {person}" if person else "", timestamps.duration(call.duration_ms), block.came)
     request = (
@@ -200,12 +199,7 @@ def _recipient(read: ParsedEvent) -> str:
 
 def _words(read: ParsedEvent, lane: Lane) -> Markup:
     text = lane_words.text(read, lane)
-    return _short(text.replace("_", " ") if lane.field == "stage" else text)
-
-
-def _short(text: str) -> Markup:
-    line = " ".join(text[:_READ].split())
-    return richtext.inline(line if len(line) <= MAX_CHARS else f"{line[: MAX_CHARS - 1]}…")
+    return richtext.one_line(text.replace("_", " ") if lane.field == "stage" else text, MAX_CHARS)
 
 
 def _duration(read: ParsedEvent) -> str:

@@ -90,6 +90,4 @@ def _words_in_lane(read: event_rows.ParsedEvent) -> str:
 
 def _line(event: Stored, sort: Sort, glyph: str, words: str) -> OutlineRow:
     sender, _ = lane_cards.ends(event, None)
-    line = " ".join(words[: 4 * LETTERS].split())
-    shown = richtext.inline(line if len(line) <= LETTERS else f"{line[: LETTERS - 1]}…")
-    return OutlineRow(event.seq, sort, glyph, sender, shown)
+    return OutlineRow(event.seq, sort, glyph, sender, richtext.one_line(words, LETTERS))

@@ -64,6 +64,12 @@ def inline(text: str) -> Markup:
     return safe(hidden_characters.to_html(escape(text)))
 
 
+def one_line(text: str, most: int) -> Markup:
+    """Render the beginning of a text on one line of at most `most` characters, as `inline` does."""
+    line = " ".join(text[: 4 * most].split())
+    return inline(line if len(line) <= most else f"{line[: most - 1]}…")
+
+
 def cost(text: str) -> float:
     """Predict the cost of Markdown in µs; infinite if the text is too long or too deeply nested.
 

@@ -31,8 +31,8 @@ def of_events(events: Iterable[Stored]) -> list[RunResult]:
 def _result(event: Stored) -> RunResult:
     read = event_rows.parse_event(event)
     texts = ((name, text) for name, value in _object(read.body).items() if (text := _text(value)))
-    fields = [(_label(name), _short(text)) for name, text in islice(texts, FIELDS)]
-    return RunResult(_short(read.payload.name or "tool"), event.seq, fields)
+    fields = [(_label(name), richtext.one_line(text, LETTERS)) for name, text in islice(texts, FIELDS)]
+    return RunResult(richtext.one_line(read.payload.name or "tool", LETTERS), event.seq, fields)
 
 
 def _object(body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -50,9 +50,4 @@ def _text(value: object) -> str:
 
 def _label(name: str) -> Markup:
     words = name.replace("_", " ").strip()
-    return _short(words[:1].upper() + words[1:])
-
-
-def _short(text: str) -> Markup:
-    line = " ".join(text[: 4 * LETTERS].split())
-    return richtext.inline(line if len(line) <= LETTERS else f"{line[: LETTERS - 1]}…")
+    return richtext.one_line(words[:1].upper() + words[1:], LETTERS)
