@@ -89,7 +89,7 @@ class ConversationRow:
     @property
     def error(self) -> Markup:
         """Return the error of its newest run on one line; empty if that did not fail."""
-        return _visible(self.need.error) if self.need else Markup()
+        return visible(self.need.error) if self.need else Markup()
 
     @property
     def asking(self) -> tuple[ParticipantMark | None, Markup] | None:
@@ -98,7 +98,7 @@ class ConversationRow:
         if self.need is None or not self.need.tool:
             return None
         agent = "" if self.need.is_replay or self.need.is_budget else strip_prefix(self.need.agent)
-        return mark_for(f"agent:{agent}") if agent else None, _visible(self.need.tool)
+        return mark_for(f"agent:{agent}") if agent else None, visible(self.need.tool)
 
     @property
     def run_state(self) -> tuple[str, str] | None:
@@ -122,7 +122,7 @@ class ConversationRow:
     @property
     def alarmed(self) -> Markup:
         """Return why it looks stuck, with every character visible; escaped for text and attributes."""
-        return _visible(self.alarm)
+        return visible(self.alarm)
 
     @property
     def unread(self) -> int:
@@ -165,12 +165,12 @@ class ConversationRow:
         """Return the last line without Markdown, with every character visible; empty if the title says the same."""
         if not self.last_sender and self.last_line == self.title:
             return safe("")
-        return _visible(without_markers(self.last_line))
+        return visible(without_markers(self.last_line))
 
     @property
     def caption(self) -> Markup:
         """Return the title, else the id."""
-        return _visible(self.title or self.key)
+        return visible(self.title or self.key)
 
     @property
     def hint(self) -> str:
@@ -229,7 +229,8 @@ def compact_count(number: int) -> str:
     return f"{number // 1000}k" if number < 1_000_000 else f"{number / 1_000_000:.1f}M"
 
 
-def _visible(text: str) -> Markup:
+def visible(text: str) -> Markup:
+    """Draw a short text without terminal colors, with every other character visible."""
     return richtext.inline(ansi_codes.strip(text))
 
 

@@ -11,14 +11,13 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from conversations.conversation.conversation_row import strip_prefix
+from conversations.conversation.conversation_row import strip_prefix, visible
 from conversations.core import hidden_characters, page_urls
 from conversations.core.micros import to_datetime
 from conversations.listing.sql_conditions import fetch_rows
 from conversations.models import Approval, AuditEntry, Conversation
 from conversations.models.approval import DECISION_WORDS
 from conversations.models.run import FAILED
-from conversations.rendering import ansi_codes, richtext
 
 SHOWN = 4  # of each kind
 RUNS = 400  # the newest, that are looked at
@@ -143,12 +142,8 @@ def _named(conversations: Iterable[int]) -> dict[int, tuple[str, str]]:
 def _drawn(missed: Missed, key: str, title: str) -> MissedRow:
     return MissedRow(
         href=page_urls.event_url(key, missed.seq) if missed.seq else page_urls.conversation_url(key),
-        title=_visible((title or key)[:120]),
-        what=_visible(missed.what[:120]),
-        by=_visible(hidden_characters.spelled_out(strip_prefix(missed.by))),
+        title=visible((title or key)[:120]),
+        what=visible(missed.what[:120]),
+        by=visible(hidden_characters.spelled_out(strip_prefix(missed.by))),
         at=to_datetime(missed.at),
     )
-
-
-def _visible(text: str) -> Markup:
-    return richtext.inline(ansi_codes.strip(text))
