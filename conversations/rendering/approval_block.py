@@ -59,12 +59,13 @@ def of_call(call: CallEvents, request: event_rows.ParsedEvent) -> ApprovalBlock:
         state = closed_as(decided.event.kind) or _STATES.get(str(decided.body.get("decision")), "approved")
     rule = _rule(decided, "rule") if decided else ""
     replay = _replay(call)
+    asker = event_rows.named(mark_for(request.payload.speaker, request.event.principal))
     approval = request.body.get("approval_id")
     is_open = state == "waiting" and isinstance(approval, str) and _ID.fullmatch(approval) is not None
     return ApprovalBlock(
         state=state,
         approval=str(approval) if is_open else "",
-        asker=event_rows.named(mark_for(request.payload.speaker, request.event.principal)),
+        asker=asker,
         asked_at=_when(request),
         why=_words(request, "why"),
         decider=event_rows.named(_decider(decided)) if decided and _has_decider(decided) else None,
@@ -77,9 +78,7 @@ def of_call(call: CallEvents, request: event_rows.ParsedEvent) -> ApprovalBlock:
         rule=rule or (_rule(decided, "makes_rule") if decided else ""),
         is_auto_approved=bool(rule),
         is_budget=request.body.get("origin") == "budget" and principals.is_ours(request.event.principal),
-        spender=SPENDERS.get(
-            _scope(request), event_rows.named(mark_for(request.payload.speaker, request.event.principal))
-        ),
+        spender=SPENDERS.get(_scope(request), asker),
         replay_by=event_rows.named(mark_for(event_rows.author(replay), event_rows.doer(replay))) if replay else None,
         replay_reason=_words(replay, "reason") if replay else None,
     )
@@ -113,16 +112,11 @@ def _decider(decided: event_rows.ParsedEvent) -> ParticipantMark:
     """Return who decided, or who made the rule: decisions of a token or a rule are stored by the system, with the
     name."""
     principal, by = decided.event.principal, decided.body.get("rule_by") or decided.body.get("by")
-    if principal == "system" and isinstance(by, str) and by.startswith("user:"):
+    if principal == "system" and isinstance(by, str) and by.startswith(("user:", "token:")):
         return mark_for(by, by)
-    if principal == "system" and isinstance(by, str) and by.startswith("token:"):
-        return mark_for(by, by)
-    is_person = principal.startswith("user:")
-    return (
-        mark_for(principal, principal)
-        if is_person
-        else mark_for("system" if principals.is_ours(principal) else principal)
-    )
+    if principal.startswith("user:"):
+        return mark_for(principal, principal)
+    return mark_for("system" if principals.is_ours(principal) else principal)
 
 
 def _when(read: event_rows.ParsedEvent) -> When:
