@@ -22,10 +22,10 @@ def give_grant(by: Who, name: str, what: str, target: str, *, until: datetime | 
     `target` is `agent:NAME` or `system` to speak as, a tool's qualified name to replay, `*` for all of them. Raises
     Invalid with the field, NotFound, and Conflict if the person already has it.
     """
-    target, now = _fit(what, target), timezone.now()
+    person, target, now = f"user:{name}", _fit(what, target), timezone.now()
     if until is not None and until <= now:
         raise Invalid("must be in the future", field="until")
-    with audited_action(by, "give_grant", f"user:{name}", right="people") as principal:
+    with audited_action(by, "give_grant", person, right="people") as principal:
         user = User.objects.select_for_update().filter(username=name).first()
         if user is None:
             raise NotFound(f"there is no person {name}", field="name")
@@ -37,37 +37,24 @@ def give_grant(by: Who, name: str, what: str, target: str, *, until: datetime | 
                 f"this grant already exists: {name} may {_title(what, target)}, granted by {grant.granted_by}",
                 field="target",
             )
-        grant_fields = facts_of(grant)
-        chain.add_entry(
-            principal,
-            "give_grant",
-            f"user:{name}",
-            reason=reason,
-            after=chain.digest(grant_fields),
-            correlation=grant_fields,
-        )
+        facts = facts_of(grant)
+        chain.add_entry(principal, "give_grant", person, reason=reason, after=chain.digest(facts), correlation=facts)
     return grant
 
 
 def take_grant(by: Who, name: str, what: str, target: str, *, reason: str = "") -> None:
     """Revoke a grant at once: actions that have not committed yet are refused. Raises Conflict if it no longer
     exists."""
-    with audited_action(by, "take_grant", f"user:{name}", right="people") as principal:
+    person = f"user:{name}"
+    with audited_action(by, "take_grant", person, right="people") as principal:
         grant = Grant.objects.select_for_update().filter(user__username=name, what=what, target=target).first()
         if grant is None:
-            entry = chain.last("take_grant", f"user:{name}")
+            entry = chain.last("take_grant", person)
             who = f", by {entry.principal}" if entry else ""
             raise Conflict(f"this grant of {name} is already revoked{who}")
-        grant_fields = facts_of(grant)
+        facts = facts_of(grant)
         grant.delete()
-        chain.add_entry(
-            principal,
-            "take_grant",
-            f"user:{name}",
-            reason=reason,
-            before=chain.digest(grant_fields),
-            correlation=grant_fields,
-        )
+        chain.add_entry(principal, "take_grant", person, reason=reason, before=chain.digest(facts), correlation=facts)
 
 
 def _fit(what: str, target: str) -> str:
