@@ -11,7 +11,7 @@ from conversations.core import hidden_characters
 from conversations.core.errors import Invalid
 from conversations.events.payload import clean_text
 from conversations.tool_calls.schemas.argument_check import InvalidArguments
-from conversations.tool_calls.schemas.schema_table import type_of
+from conversations.tool_calls.schemas.schema_table import resolve, type_of
 
 MAX_FIELDS = 40  # fields; a tool with more is edited as JSON
 LEVELS = 8  # of variants in one another; a definition may refer to itself
@@ -175,10 +175,10 @@ def _shown(value: Any, kind: Kind) -> str:
 
 def _kind(inner: Any, root: Schema, levels: int = LEVELS) -> tuple[Kind, bool, tuple[tuple[str, str], ...]]:
     """Return a field's kind, whether it may be null, and its choices as JSON texts with labels."""
-    resolved = _resolved(inner, root)
+    resolved = resolve(inner, root)
     variants = resolved.get("anyOf")
     if isinstance(variants, list):
-        others = [_resolved(variant, root) for variant in variants]
+        others = [resolve(variant, root) for variant in variants]
         plain = [variant for variant in others if variant.get("type") != "null"]
         if len(plain) == 1 and levels:
             kind, _, choices = _kind(plain[0], root, levels - 1)
@@ -199,17 +199,6 @@ def _kind(inner: Any, root: Schema, levels: int = LEVELS) -> tuple[Kind, bool, t
 
 def _label(text: str) -> str:
     return hidden_characters.spelled_out(text.strip('"'))[:80]
-
-
-def _resolved(schema: Any, root: Schema) -> Schema:
-    if not isinstance(schema, dict):
-        return {}
-    ref = schema.get("$ref")
-    if not isinstance(ref, str) or not ref.startswith("#/$defs/"):
-        return schema
-    definitions = root.get("$defs")
-    definition = definitions.get(ref.removeprefix("#/$defs/")) if isinstance(definitions, dict) else None
-    return definition if isinstance(definition, dict) and "$ref" not in definition else {}
 
 
 def _properties(schema: Schema) -> list[tuple[str, Any]]:

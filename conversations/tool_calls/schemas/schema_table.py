@@ -57,7 +57,7 @@ def type_of(schema: object, root: Schema) -> str:
         return "anything"
     if not isinstance(schema, dict):
         return "nothing"
-    resolved = _resolved(schema, root)
+    resolved = resolve(schema, root)
     for word, joint in (("anyOf", " | "), ("oneOf", " | "), ("allOf", " & ")):
         if isinstance(variants := resolved.get(word), list) and variants:
             return joint.join(dict.fromkeys(_plain(variant, root) for variant in variants[:20]))
@@ -88,7 +88,7 @@ class _Walk:
         if self._nodes_left < 0 or level > MAX_DEPTH or ref in refs:
             return
         refs = (*refs, ref) if isinstance(ref, str) else refs
-        resolved = _resolved(schema, self._root)
+        resolved = resolve(schema, self._root)
         if isinstance(resolved.get("properties"), dict):
             yield resolved, refs
         for part in [*_variants(resolved), resolved.get("items")]:
@@ -97,7 +97,7 @@ class _Walk:
 
 
 def _field(depth: int, name: str, schema: object, is_required: bool, root: Schema) -> Field:
-    resolved = _resolved(schema, root) if isinstance(schema, dict) else {}
+    resolved = resolve(schema, root)
     about = resolved.get("description")
     return Field(
         depth=depth,
@@ -121,7 +121,7 @@ def _constraints(schema: Schema, root: Schema) -> Iterator[str]:
     if more is True or (isinstance(more, dict) and "properties" in schema):
         yield "additional fields allowed"
     for variant in _variants(schema)[:20]:
-        resolved = _resolved(variant, root) if isinstance(variant, dict) else {}
+        resolved = resolve(variant, root)
         yield from _constraints({key: value for key, value in resolved.items() if key in _BOUNDS}, root)
 
 
@@ -129,7 +129,7 @@ def _plain(schema: object, root: Schema) -> str:
     """Describe the type of a schema without its variants."""
     if not isinstance(schema, dict):
         return "anything" if schema is True else "nothing"
-    resolved = _resolved(schema, root)
+    resolved = resolve(schema, root)
     if isinstance(values := resolved.get("enum"), list):
         return " | ".join(_json(value) for value in values[:40]) + (" | …" if len(values) > 40 else "")
     if "const" in resolved:
@@ -149,7 +149,7 @@ def _plain(schema: object, root: Schema) -> str:
 
 def _named(schema: Schema, root: Schema) -> str:
     """Describe the type of a list's items; deeply nested ones only as a list."""
-    resolved = _resolved(schema, root)
+    resolved = resolve(schema, root)
     if resolved.get("type") == "array":
         return "lists"
     if resolved.get("additionalProperties") and "properties" not in resolved:
@@ -167,8 +167,10 @@ def _title(schema: Schema, resolved: Schema) -> str:
     return f"object {title[:80]}" if isinstance(title, str) and title else "object"
 
 
-def _resolved(schema: Schema, root: Schema) -> Schema:
-    """Follow references; keywords beside a reference take precedence."""
+def resolve(schema: object, root: Schema) -> Schema:
+    """Follow references; keywords beside a reference take precedence. Of what is no object nothing is known."""
+    if not isinstance(schema, dict):
+        return {}
     for _ in range(MAX_REFS):
         ref = schema.get("$ref")
         if not isinstance(ref, str):
