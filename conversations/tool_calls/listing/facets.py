@@ -145,9 +145,7 @@ def _recent(conditions: CallConditions, fetch: Fetch) -> dict[str, Counter[str]]
     read = ",".join(f"t.{column}" for column in columns)
     sql = f"SELECT {read} FROM conversations_toolcall t WHERE {where} ORDER BY {FULL_SCAN.newest} LIMIT %s"
     rows = fetch(sql, [*held, RECENT])
-    return {column: Counter(values) for column, values in zip(columns, zip(*rows, strict=True), strict=False)} or {
-        column: Counter() for column in columns
-    }
+    return {column: Counter(row[place] for row in rows) for place, column in enumerate(columns)}
 
 
 def _sizes(column: str, values: Sequence[str], bounds: Sequence[SqlCondition], chosen: Sequence[str]) -> Counter[str]:
