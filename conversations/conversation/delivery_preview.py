@@ -3,6 +3,7 @@ runs (`MessageTriggers`), so the preview is what happens. For the composer."""
 
 from typing import NamedTuple
 
+from conversations.conversation.conversation_row import strip_prefix
 from conversations.core.database_clock import database_now
 from conversations.events.log import run_history
 from conversations.events.log.message_triggers import MessageTriggers
@@ -76,7 +77,7 @@ def _holder_note(conversation: Conversation, by: str, answerer: str) -> str:
         return ""
     until = []
     if conversation.owner:
-        holder = "you took over" if conversation.owner == by else f"{_bare(conversation.owner)} took over"
+        holder = "you took over" if conversation.owner == by else f"{strip_prefix(conversation.owner)} took over"
         until.append((holder, "handed back"))
     if conversation.state == "paused":
         until.append(("the conversation is paused", "resumed"))
@@ -101,7 +102,3 @@ def _away(answerer: str) -> str:
     if Agent.objects.filter(name=answerer, served_until__gt=database_now()).exists():
         return ""
     return f"Your message will wait: {answerer} is not available now. It answers as soon as a worker runs it."
-
-
-def _bare(principal: str) -> str:
-    return principal.partition(":")[2] or principal
