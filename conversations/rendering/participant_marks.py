@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from conversations.core import hidden_characters
 from conversations.events.payload import MAX_KEY
@@ -21,7 +21,6 @@ from conversations.rendering.hue_slots import HUES
 Kind = Literal["person", "agent", "operator", "system", "tool"]
 
 EMPTY: Mapping[str, int] = MappingProxyType({})
-KINDS: tuple[Kind, ...] = ("agent", "person", "operator", "system", "tool")
 _PREFIXES: dict[str, Kind] = {
     "agent": "agent",
     "user": "person",
@@ -122,7 +121,7 @@ def _mark_for(sender: str, principal: str) -> ParticipantMark:
 
 @lru_cache(maxsize=4096)
 def _mark_for_name(name: str, kind: str) -> ParticipantMark:
-    mark_kind: Kind = next((candidate for candidate in KINDS if candidate == kind), "person")
+    mark_kind: Kind = next((candidate for candidate in get_args(Kind) if candidate == kind), "person")
     drawn, title = richtext.inline(name or "unknown"), hidden_characters.spelled_out(name or "unknown")
     return ParticipantMark(
         mark_kind, drawn, title, letters(name, mark_kind), _hue(mark_kind, name), hidden_characters.spelled_out(name)
