@@ -94,3 +94,17 @@ def test_a_value_outside_the_choices_is_shown_as_it_is_and_stays_unless_edited()
     assert argument_form.read(schema, posted(schema, arguments, n="3"), arguments) == arguments | {"n": 3}
     with pytest.raises(InvalidArguments, match="must be one of its choices"):
         argument_form.read(schema, {"arg.level": '"other"'}, arguments)
+
+
+def test_a_definition_that_refers_to_another_is_followed_as_the_table_does():
+    definitions = {
+        "Level": {"$ref": "#/$defs/Words"},
+        "Words": {"enum": ["low", "high"]},
+        "Self": {"$ref": "#/$defs/Self"},
+    }
+    fields = {"level": {"$ref": "#/$defs/Level"}, "self": {"$ref": "#/$defs/Self"}}
+
+    level, endless = argument_form.entries({"properties": fields, "$defs": definitions}, None)
+
+    assert (level.kind, [label for _, label in level.choices]) == ("choice", ["low", "high"])
+    assert endless.kind == "json"
