@@ -22,6 +22,7 @@ from conversations.rendering.jinja_environment import macro
 from conversations.runs.approvals import inbox
 from conversations.tool_calls.schemas import argument_form
 from dashboard.pages import approval_today, auto_approvals
+from dashboard.pages.base_context import Part
 from dashboard.pages.errors import problems_of
 
 MAX_FORMS = 20  # forms of one page of a transcript; the others are loaded when they are looked at
@@ -37,7 +38,6 @@ MAY_NOT = "Only approvers and admins can decide on this request."
 FOUR_EYES = "You wrote or sent the message behind this run, so someone else has to decide (four eyes)."
 _SLOT = re.compile(r'<decision-form data-key="([A-Za-z0-9._-]{1,64})"')
 
-Part = dict[str, Any]  # what a template asks for by name
 NOTHING: MultiValueDict[str, str] = MultiValueDict()
 
 

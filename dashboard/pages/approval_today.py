@@ -1,8 +1,6 @@
 """What would happen to an approval request's call today, by the current rules and tool. Used by the request's card; it
 starts nothing."""
 
-from typing import Any
-
 from conversations.core.errors import NotFound
 from conversations.models import AutoApprovalRule
 from conversations.rendering import event_rows, richtext
@@ -11,8 +9,7 @@ from conversations.runs.policy import evaluate
 from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of
 from conversations.tool_calls import call_record
 from conversations.tool_calls.call_record import CallRecord
-
-Part = dict[str, Any]  # what a template asks for by name
+from dashboard.pages.base_context import Part
 
 
 def today_context(call: str) -> Part | None:

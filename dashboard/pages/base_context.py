@@ -13,6 +13,8 @@ from conversations.models import User
 from conversations.redaction import requests as redaction_requests
 from conversations.runs.approvals import pending_counts
 
+Part = dict[str, Any]  # what a template asks for by name
+
 
 def render_page(request: HttpRequest, template: str, *, status: int = 200, **context: Any) -> HttpResponse:
     """Render a page for whoever is signed in and note that they are present; `context` is added for the template, and

@@ -30,12 +30,12 @@ from conversations.rendering.tool_call_block import STATES
 from conversations.tool_calls import call_record
 from conversations.tool_calls.call_record import CallRecord
 from conversations.tool_calls.schemas import argument_report, versions
+from dashboard.pages.base_context import Part
 
 WIDTH = 200.0  # of the bars' scale
 MIN_BAR_WIDTH = 1.5  # of a bar, so that it is seen
 MAX_CHARS = 120  # characters of an event in a list
 
-Part = dict[str, Any]  # what a template asks for by name
 Layer = tuple[str, list[Markup], str]  # a term, its texts in the record, and "today" for the tool as offered now
 
 

@@ -17,6 +17,7 @@ from conversations.runs.replay import request_replay
 from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of, idempotency_key
 from conversations.tool_calls.call_record import CallRecord
 from conversations.tool_calls.schemas import argument_form, versions
+from dashboard.pages.base_context import Part
 from dashboard.pages.errors import problems_of
 
 EFFECTS = {
@@ -29,8 +30,6 @@ BUTTONS: dict[argument_form.Editor, str] = {"fields": "Run for real", "raw": "Ru
 TAKES = "Replaying it requires a reason, and the tool’s name typed in."
 SECOND = "A second person has to approve it before it runs."
 APPROVAL = "It needs approval before it runs."
-
-Part = dict[str, Any]  # what a template asks for by name
 
 
 def current_eligibility(recorded: CallRecord) -> ReplayEligibility:
@@ -56,7 +55,7 @@ def form_context(
     may_replay = permissions.has_permission(request.user, "replay")
     targets = grants.granted_targets(request.user, grants.REPLAY) if may_replay else frozenset()
     return {
-        "today": eligibility,
+        "eligibility": eligibility,
         "why_not": richtext.inline(eligibility.why_not),
         "is_one_click": is_one_click,
         "is_edited": prepared[2],

@@ -12,10 +12,9 @@ from conversations.rendering.participant_marks import mark_for_name
 from conversations.rendering.tool_call_block import STATES
 from conversations.runs.policy import evaluate
 from conversations.tool_calls.schemas import schema_table, tool_offers, versions
+from dashboard.pages.base_context import Part
 
 _RULES: dict[evaluate.Rule, str] = {"allow": "is allowed", "ask": "requires approval", "deny": "is refused"}
-
-Part = dict[str, Any]  # what a template asks for by name
 
 
 def offer(tool_offer: tool_offers.ToolOffer) -> Part:
