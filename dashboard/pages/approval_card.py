@@ -16,11 +16,10 @@ from conversations.access import permissions
 from conversations.core import hidden_characters
 from conversations.core.errors import Conflict, NotFound, SwitchboardError
 from conversations.core.html_escape import safe
-from conversations.models import ToolSchema
 from conversations.rendering import json_tree, richtext
 from conversations.rendering.jinja_environment import macro
 from conversations.runs.approvals import inbox
-from conversations.tool_calls.schemas import argument_form
+from conversations.tool_calls.schemas import argument_form, versions
 from dashboard.pages import approval_today, auto_approvals
 from dashboard.pages.base_context import Part
 from dashboard.pages.errors import problems_of
@@ -203,13 +202,7 @@ def _why_not(request: HttpRequest, approval_request: inbox.ApprovalCard) -> str:
 
 
 def _schema_body(approval_request: inbox.ApprovalCard) -> dict[str, Any]:
-    body = (
-        ToolSchema.objects.filter(hash=approval_request.request.get("schema") or "")
-        .values_list("body", flat=True)
-        .first()
-    )
-    read = json.loads(body) if body else None
-    return read if isinstance(read, dict) else {}
+    return versions.body_of(approval_request.request.get("schema") or "")
 
 
 def _about(approval_request: inbox.ApprovalCard) -> Markup | None:

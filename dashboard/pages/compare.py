@@ -133,30 +133,15 @@ def _clipped(text: str) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text):,} characters)"
 
 
-def _kind(run: Run) -> str:
-    return "replay" if run.kind == "replay" else "run"
-
-
 def _side(side: ComparedSide) -> dict[str, Any]:
     """Return what is shown of a side, with the other runs of its conversation to choose from."""
     conversation = side.conversation
     runs = Run.objects.filter(conversation=conversation, parent_call=None).exclude(status="delivered")
     runs = runs.order_by("-queued_seq")[:RUNS]
     offered = [(conversation.key, "all of it")]
-    offered += [
-        (
-            f"{conversation.key}@{run.id}",
-            hidden_characters.spelled_out(f"{_kind(run)} of {run.agent} at event {run.queued_seq}"),
-        )
-        for run in runs
-    ]
+    offered += [(f"{conversation.key}@{run.id}", _run_label(run)) for run in runs]
     if side.run is not None and side.name not in dict(offered):
-        offered.append(
-            (
-                side.name,
-                hidden_characters.spelled_out(f"{_kind(side.run)} of {side.run.agent} at event {side.run.queued_seq}"),
-            )
-        )
+        offered.append((side.name, _run_label(side.run)))
     return {
         "key": conversation.key,
         "name": hidden_characters.spelled_out(conversation.title or conversation.key),
@@ -165,3 +150,8 @@ def _side(side: ComparedSide) -> dict[str, Any]:
         "chosen": side.name,
         "offered": offered,
     }
+
+
+def _run_label(run: Run) -> str:
+    kind = "replay" if run.kind == "replay" else "run"
+    return hidden_characters.spelled_out(f"{kind} of {run.agent} at event {run.queued_seq}")
