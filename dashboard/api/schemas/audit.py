@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from dashboard.api.schemas.core import Seq, Shape
+from dashboard.api.schemas.core import Paged, Seq, Shape
 
 
 class AuditEntry(Shape):
@@ -24,10 +24,8 @@ class AuditEntry(Shape):
     url: str
 
 
-class AuditEntries(Shape):
+class AuditEntries(Paged[AuditEntry]):
     """Entries, newest first. `looked_at`: how many entries were searched if the search stopped before the limit was
     reached."""
 
-    items: list[AuditEntry]
-    cursor: str | None
     looked_at: int | None

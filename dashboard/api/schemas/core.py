@@ -241,12 +241,9 @@ class PostedMessage(Shape):
     url: str
 
 
-class AnsweredError(Shape):
+class AnsweredError(ErrorDetail):
     """Who spoke, when, and in which event; only for `answered_meanwhile`."""
 
-    code: str
-    message: str
-    field: str = ""
     did: str = ""
     by: str = ""
     at: str = ""
