@@ -43,14 +43,13 @@ class Chart:
 
     name: str
     title: str
-    lede: str
+    summary: str  # the chart in a sentence
     series: list[Series]
     top: str
     shapes: list[Any]
     is_lines: bool
     head: list[str | Markup]
     rows: list[tuple[datetime, list[str]]]
-    summary: str  # the chart in a sentence
 
 
 @require_safe
@@ -90,8 +89,8 @@ def _totals(stats: Statistics) -> dict[str, tuple[str, str]]:
             f"{failed:,}" + (f" ({100 * failed / ran:.1f} %)" if ran and not plus else ""),
             "failed" if failed else "",
         ),
-        "Median": (timestamps.duration(rank(durations_ms, 50)) or "–", ""),
-        "p95": (timestamps.duration(rank(durations_ms, 95)) or "–", ""),
+        "Median": (_ms(rank(durations_ms, 50)), ""),
+        "p95": (_ms(rank(durations_ms, 95)), ""),
         "Approval wait, median": (_seconds(rank(waited, 50)), ""),
         "Tokens": (_total_tokens(stats), ""),
         "Cost": (_total_cost(stats), ""),
@@ -130,10 +129,7 @@ def _calls(stats: Statistics) -> Chart:
 def _latency(stats: Statistics) -> Chart:
     lines = [[rank(span.took, percent) for span in stats.spans] for percent in PERCENTS]
     series = [Series("median"), Series("p95", "waiting"), Series("p99", "failed")]
-    rows = [
-        [*(timestamps.duration(line[n]) or "–" for line in lines), f"{len(span.took):,}"]
-        for n, span in enumerate(stats.spans)
-    ]
+    rows = [[*(_ms(line[n]) for line in lines), f"{len(span.took):,}"] for n, span in enumerate(stats.spans)]
     return _lined(stats, "latency", "Call duration", series, lines, [*("Median", "p95", "p99"), "Measured"], rows, _ms)
 
 
@@ -233,7 +229,7 @@ def _stacked(
 ) -> Chart:  # fmt: skip
     top = svg_chart.top_of([sum(kind[n] for kind in kinds) for n in range(len(stats.spans))])
     shapes = svg_chart.bars(kinds, len(stats.spans), top)
-    return Chart(name, title, summary, series, _compact(top), shapes, False, list(head), _table(stats, rows), summary)
+    return Chart(name, title, summary, series, _compact(top), shapes, False, list(head), _table(stats, rows))
 
 
 def _lined(
@@ -242,24 +238,11 @@ def _lined(
 ) -> Chart:  # fmt: skip
     measured = [value for line in values for value in line if value is not None]
     top = svg_chart.top_of(measured)
-    summary = (
-        f"median up to {format_value(max((v for v in values[0] if v is not None), default=None))}"
-        if measured
-        else "no data"
-    )
+    highest = max((value for value in values[0] if value is not None), default=None)
+    summary = f"median up to {format_value(highest)}" if measured else "no data"
+    label = format_value(top) if measured else ""
     shapes = svg_chart.lines(values, top)
-    return Chart(
-        name,
-        title,
-        summary,
-        series,
-        format_value(top) if measured else "",
-        shapes,
-        True,
-        list(head),
-        _table(stats, rows),
-        summary,
-    )
+    return Chart(name, title, summary, series, label, shapes, True, list(head), _table(stats, rows))
 
 
 def _table(stats: Statistics, rows: list[list[str]]) -> list[tuple[datetime, list[str]]]:
