@@ -12,6 +12,7 @@ from conversations.alerts.rule_fields import FORMS, InvalidFields, RuleFields
 from conversations.core import hidden_characters
 from conversations.core.errors import NotAllowed, NotFound, SwitchboardError
 from conversations.core.micros import to_datetime
+from conversations.core.url_converters import row_number
 from conversations.models import Agent, AlertRule
 from conversations.runs.policy.file_format import seconds_of, time_of
 from dashboard.pages.base_context import render_page
@@ -56,7 +57,7 @@ def rules(request: HttpRequest) -> HttpResponse:
         if not entered["number"]:
             rule = edit_rules.make_rule(request.user, fields, reason=reason)
             return _draw(request, secret_of=rule) if rule.secret else _back("saved")
-        number, version = _number(entered["number"]), _number(entered["version"])
+        number, version = row_number(entered["number"]), row_number(entered["version"])
         had_secret = AlertRule.objects.filter(id=number).exclude(secret="").exists()
         rule = edit_rules.change_rule(request.user, number, fields, version=version, reason=reason)
     except SwitchboardError as error:
@@ -73,7 +74,7 @@ def rule(request: HttpRequest, number: int, verb: str) -> HttpResponse:
             return _draw(request, secret_of=edit_rules.renew_secret(request.user, number))
         except SwitchboardError as error:
             return _draw(request, error)
-    alarm = _number(request.POST["alarm"]) if request.POST.get("alarm") else None
+    alarm = row_number(request.POST["alarm"]) if request.POST.get("alarm") else None
     reason = request.POST.get("reason", "").strip()
     verbs: dict[str, tuple[str, Callable[[], object]]] = {
         "removals": ("removed", lambda: edit_rules.remove_rule(request.user, number, reason=reason)),
@@ -132,16 +133,10 @@ def _fields(entered: dict[str, str]) -> RuleFields:
 
 
 def _rule(number: str) -> AlertRule:
-    rule = AlertRule.objects.filter(id=_number(number), removed_at=None).first()
+    rule = AlertRule.objects.filter(id=row_number(number), removed_at=None).first()
     if rule is None:
         raise NotFound(edit_rules.NO_RULE)
     return rule
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise NotFound("There is no such row.")
-    return int(text)
 
 
 def _entered_of(rule: AlertRule) -> dict[str, str]:
@@ -165,7 +160,7 @@ def _draw(
     state = request.GET.get("state", "open")
     shown_alarms, cursor = view.alarms(
         state=state if state in view.STATES else "open",
-        before=_number(request.GET["before"]) if request.GET.get("before") else None, limit=LISTED,
+        before=row_number(request.GET.get("before", "")) or None, limit=LISTED,
     )  # fmt: skip
     part = {name: request.GET[name] for name in ("state", "before") if name in request.GET}
     template = "partials/alerts_state.html" if request.GET.get("part") == "state" else "alerts.html"

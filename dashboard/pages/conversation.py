@@ -13,6 +13,7 @@ from markupsafe import Markup
 from conversations.conversation import delivery_status, reading_position
 from conversations.conversation.delivery_preview import DeliveryPreview
 from conversations.core.errors import NotFound
+from conversations.core.url_converters import row_number
 from conversations.events import epoch, log
 from conversations.events.log import token_rows
 from conversations.models import Conversation
@@ -150,11 +151,7 @@ def standing(request: HttpRequest, cid: str) -> HttpResponse:
     yet (as `prospect`), and `?panel=1` the panel.
     """
     row = _find(cid)
-    seqs = [
-        int(item)
-        for item in request.GET.getlist("of")[: delivery_status.MAX_MESSAGES]
-        if item.isdecimal() and len(item) < 19
-    ]
+    seqs = [row_number(text) for text in request.GET.getlist("of")[: delivery_status.MAX_MESSAGES]]
     deliveries = list(delivery_status.statuses_for(row, seqs).values())
     drawn: dict[str, Any] = {
         "conversation": row,

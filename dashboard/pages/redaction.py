@@ -19,6 +19,7 @@ from conversations.access import four_eyes, permissions
 from conversations.core import hidden_characters
 from conversations.core.errors import Invalid, NotAllowed, SwitchboardError
 from conversations.core.micros import to_datetime
+from conversations.core.url_converters import row_number
 from conversations.models import Redaction, RedactionRequest
 from conversations.redaction import expiry, requests, retention_rules, scope
 from conversations.redaction.requests import Submitted
@@ -80,7 +81,7 @@ def redaction(request: HttpRequest) -> HttpResponse:
 @require_POST
 def decisions(request: HttpRequest) -> HttpResponse:
     """Confirm or decline another person's request."""
-    number = int(text) if (text := request.POST.get("request", "")).isdecimal() and len(text) < 19 else 0
+    number = row_number(request.POST.get("request", ""))
     try:
         if request.POST.get("do") != "confirm":
             requests.decline(request.user, number)

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from conversations.core import hidden_characters
 from conversations.core.errors import Invalid, SwitchboardError
 from conversations.core.micros import to_datetime
+from conversations.core.url_converters import row_number
 from conversations.models import Agent, LegalHold, RetentionRule
 from conversations.redaction import expiry, legal_holds, requests, retention_clock, retention_job, retention_rules
 from conversations.redaction.retention_rules import RetentionTerms
@@ -45,7 +46,7 @@ def retention(request: HttpRequest) -> HttpResponse:
 def removals(request: HttpRequest) -> HttpResponse:
     """Remove a rule."""
     try:
-        retention_rules.remove_rule(request.user, _number(request, "rule"))
+        retention_rules.remove_rule(request.user, row_number(request.POST.get("rule", "")))
     except SwitchboardError as error:
         return _draw(request, error, entered={})
     return _back("removed")
@@ -76,15 +77,10 @@ def holds(request: HttpRequest) -> HttpResponse:
 def releases(request: HttpRequest) -> HttpResponse:
     """Release a hold."""
     try:
-        legal_holds.release(request.user, _number(request, "hold"), request.POST.get("reason", ""))
+        legal_holds.release(request.user, row_number(request.POST.get("hold", "")), request.POST.get("reason", ""))
     except SwitchboardError as error:
         return _draw(request, error, entered={})
     return _back("released")
-
-
-def _number(request: HttpRequest, name: str) -> int:
-    text = request.POST.get(name, "")
-    return int(text) if text.isdecimal() and len(text) < 19 else 0
 
 
 def _back(done: str) -> HttpResponse:
@@ -110,8 +106,7 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entere
 
 
 def _dry_run(request: HttpRequest) -> dict[str, Any] | None:
-    number = request.GET.get("dry_run", "")
-    rule = retention_rules.rules().filter(pk=int(number)).first() if number.isdecimal() and len(number) < 19 else None
+    rule = retention_rules.rules().filter(pk=row_number(request.GET.get("dry_run", ""))).first()
     if rule is None:
         return None
     kinds, held = expiry.preview(retention_rules.selector(rule))
