@@ -1,4 +1,5 @@
 /** `<copy-field>`: a read-only input or text area with a copy button. Without a clipboard its text is selected instead. */
+import { copy } from "./clipboard.js";
 import { COPY_KEYS } from "./platform-keys.js";
 
 class CopyField extends HTMLElement {
@@ -6,12 +7,7 @@ class CopyField extends HTMLElement {
     const input = this.querySelector("input, textarea");
     const status = this.querySelector("[role=status]");
     input.select();
-    try {
-      await navigator.clipboard.writeText(input.value);
-      status.textContent = "Copied";
-    } catch {
-      status.textContent = `Selected. Press ${COPY_KEYS} to copy.`;
-    }
+    status.textContent = (await copy(input.value)) ? "Copied" : `Selected. Press ${COPY_KEYS} to copy.`;
   };
 
   connectedCallback() {

@@ -1,5 +1,6 @@
 /** `<transcript-menu data-file>`: the menu to copy the whole conversation, go to its start or end, and open all results. */
 import { copyFetched } from "./clipboard.js";
+import { markup } from "./fetch.js";
 import { onKey } from "./keys.js";
 import { localStore } from "./safe-storage.js";
 
@@ -71,7 +72,7 @@ class TranscriptMenu extends HTMLElement {
 
   async #copy(format) {
     this.#announce("Copying…");
-    const fetching = fetchText(`${this.dataset.file}?format=${format}`);
+    const fetching = markup(`${this.dataset.file}?format=${format}`).catch(() => null);
     const copying = copyFetched(fetching.then(requireCopyable));
     const text = await fetching;
     if (text === null) return this.#announce("The server did not respond. Nothing was copied.");
@@ -91,13 +92,4 @@ const requireCopyable = (text) => {
   return text;
 };
 
-/** Returns the text at an address, or null if the request fails. */
-const fetchText = async (address) => {
-  try {
-    const response = await fetch(address, { credentials: "same-origin", redirect: "error" });
-    return response.ok ? await response.text() : null;
-  } catch {
-    return null;
-  }
-};
 customElements.define("transcript-menu", TranscriptMenu);
