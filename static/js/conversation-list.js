@@ -2,8 +2,7 @@
  * `<conversation-list>`: the list of conversations, live through the `fleet` topic. Rows are updated in place, but reordered
  * only while nobody points at the list, has the focus in it or has scrolled down; until then a pill counts what would move.
  */
-import { RequestError, markup } from "./fetch.js";
-import { render } from "./html.js";
+import { FragmentLoader } from "./fragment-loader.js";
 import { LazyBulkActions } from "./lazy-bulk-actions.js";
 import { notAppliedText } from "./list-filter.js";
 import { ConversationRows } from "./conversation-rows.js";
@@ -23,8 +22,8 @@ class ConversationList extends HTMLElement {
   #unsubscribe;
   #rows;
   #isHovered = false;
-  #request; // AbortController of the fetch under way
-  #isRequestedByUser = false; // whether a changed filter caused that fetch
+  #loader = new FragmentLoader();
+  #isRequestedByUser = false; // whether a changed filter caused the fetch under way
   #refetchTimer;
   #pill;
 
@@ -58,7 +57,6 @@ class ConversationList extends HTMLElement {
   disconnectedCallback() {
     this.#unsubscribe();
     this.#abort.abort();
-    this.#request?.abort();
     clearTimeout(this.#refetchTimer);
   }
 
@@ -108,24 +106,18 @@ class ConversationList extends HTMLElement {
     clearTimeout(this.#refetchTimer);
     this.#refetchTimer = undefined;
     this.#isRequestedByUser ||= isRequestedByUser;
-    this.#request?.abort();
-    this.#request = new AbortController();
-    const url = new URL(location.href);
-    url.searchParams.set("part", "list");
-    try {
-      const list = render(await markup(url, { signal: this.#request.signal }));
-      if (this.#isBeingRead && !this.#isRequestedByUser) return this.#refetchSoon();
-      this.#isRequestedByUser = false;
-      this.#rows.replace(list, { acceptsNew: this.#acceptsNew });
-      this.#reorder();
-      this.#filter?.settle();
-    } catch (error) {
-      if (error.name === "AbortError") return undefined;
-      if (!(error instanceof RequestError)) throw error;
-      if (this.#isRequestedByUser) this.#filter?.fail(notAppliedText(error));
-      else if (error.isTemporary) this.#refetchSoon(RETRY_MS);
-    }
-    return undefined;
+    const list = await this.#loader.load("list", (error) => this.#handleFailure(error));
+    if (!list) return undefined;
+    if (this.#isBeingRead && !this.#isRequestedByUser) return this.#refetchSoon();
+    this.#isRequestedByUser = false;
+    this.#rows.replace(list, { acceptsNew: this.#acceptsNew });
+    this.#reorder();
+    return this.#filter?.settle();
+  }
+
+  #handleFailure(error) {
+    if (this.#isRequestedByUser) this.#filter?.fail(notAppliedText(error));
+    else if (error.isTemporary) this.#refetchSoon(RETRY_MS);
   }
 
   #showLost(isLost) {

@@ -8,10 +8,10 @@ export class FragmentLoader {
   /**
    * Fetch a part. Aborts an earlier request for the same part.
    * @param {string} name
-   * @param {(error: RequestError, name: string) => void} [fail] called if the request fails
+   * @param {(error: RequestError) => void} fail called if the request fails
    * @returns {Promise<DocumentFragment | undefined>} undefined if the request was aborted or has failed
    */
-  async load(name, fail = () => {}) {
+  async load(name, fail) {
     this.#requests.get(name)?.abort();
     const request = new AbortController();
     this.#requests.set(name, request);
@@ -20,7 +20,7 @@ export class FragmentLoader {
     try {
       return render(await markup(url, { signal: request.signal }));
     } catch (error) {
-      if (error instanceof RequestError) fail(error, name);
+      if (error instanceof RequestError) fail(error);
       else if (error.name !== "AbortError") throw error;
       return undefined;
     }
