@@ -2,7 +2,6 @@
  * Drafts of messages, stored in this browser per person and conversation, or in the page if storage is refused. Used by
  * `message-composer`.
  */
-import { lastVisibleSeq } from "./last-visible-seq.js";
 import { localStore } from "./safe-storage.js";
 
 const PREFIX = "switchboard-draft:";
@@ -83,6 +82,13 @@ export class Draft {
 
 /** Returns a random id. `crypto.randomUUID` is missing where the page is not in a secure context. */
 export const newId = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** Returns the seq of the newest event that is shown to the reader; 0 without a transcript. */
+function lastVisibleSeq() {
+  const transcript = document.querySelector("live-transcript");
+  if (transcript?.isSubscribed) return Number(transcript.dataset.head);
+  return Number([...document.querySelectorAll(".transcript .rows > [data-seq]")].at(-1)?.dataset.seq ?? 0);
+}
 
 function load(key) {
   try {
