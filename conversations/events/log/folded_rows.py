@@ -4,41 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 from django.db.backends.utils import CursorWrapper
+from msgspec.structs import astuple
 
 from conversations.events.log import sql
-from conversations.events.log.sql import ANNOTATION, CALL, TURN, USAGE, marks
+from conversations.events.log.sql import ANNOTATION, CLASSED_CALL, TURN, USAGE, call_values, marks
 from conversations.events.log.sql_blocks import BLOCK
-from conversations.events.projections import (
-    AnnotationRow,
-    ApprovalRow,
-    FoldedCall,
-    ResponseRow,
-    RowChanges,
-    RunRow,
-    TurnRow,
-    UsageRow,
-)
-from conversations.models.tool_call import class_of
+from conversations.events.log.sql_runs import APPROVAL, RESPONSE, RUN, approval_values
+from conversations.events.projections import RowChanges
 
 Key = str | int
 Values = tuple[Any, ...]
 
-_RUN = (
-    "id,conversation_id,kind,agent,status,reason,parent_call,input_seq,queued_seq,ended_seq,attempt,"
-    "at_next_step,delivered_to"
-)
-_APPROVAL = (
-    "id,conversation_id,tool_call,run,asked_seq,asked_at,deadline,status,decision,decided_by,decided_at,decided_seq,"
-    "rule,escalated_to,escalated_seq"
-)
-_RESPONSE = "id,conversation_id,previous,run,in_seq,store,socket,out_seq,status"
-_call, _run, _turn = (attrgetter(*columns.split(",")) for columns in (CALL, _RUN, TURN))
-_usage, _annotation = (attrgetter(*columns.split(",")) for columns in (USAGE, ANNOTATION))
-_approval, _response = (attrgetter(*columns.split(",")) for columns in (_APPROVAL, _RESPONSE))
+OF_ONE_EVENT = ("turns", "annotations")  # tables whose rows each come from one event, and never change
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,32 +29,20 @@ class Table:
     name: str
     key: str
     columns: str
-    values: Callable[[Any], Values]  # of a folded row, in the order of `columns`
     seq: str = ""
-
-
-def _of_call(row: FoldedCall) -> Values:
-    return (*_call(row), class_of(row.duration_ms), class_of(row.output_bytes))
-
-
-def _of_approval(row: ApprovalRow) -> Values:
-    return (*_approval(row), 1 + (row.escalated_seq is not None) + (row.decided_seq is not None))
-
-
-def _of_participant(row: Values) -> Values:
-    return row
+    values: Callable[[Any], Values] = astuple  # of a folded row, in the order of `columns`
 
 
 TABLES = {  # in the order in which they are corrected: what one tells, the next may depend on
-    "calls": Table("conversations_toolcall", "id", f"{CALL},duration_class,size_class", _of_call, "called_seq"),
-    "turns": Table("conversations_turn", "seq", TURN, _turn, "seq"),
-    "annotations": Table("conversations_annotation", "seq", ANNOTATION, _annotation, "seq"),
-    "runs": Table("conversations_run", "id", _RUN, _run),
-    "approvals": Table("conversations_approval", "id", f"{_APPROVAL},version", _of_approval),
-    "usages": Table("conversations_modelusage", "key", USAGE, _usage),
-    "responses": Table("conversations_response", "id", _RESPONSE, _response),
+    "calls": Table("conversations_toolcall", "id", CLASSED_CALL, "called_seq", call_values),
+    "turns": Table("conversations_turn", "seq", TURN, "seq"),
+    "annotations": Table("conversations_annotation", "seq", ANNOTATION, "seq"),
+    "runs": Table("conversations_run", "id", RUN),
+    "approvals": Table("conversations_approval", "id", APPROVAL, values=approval_values),
+    "usages": Table("conversations_modelusage", "key", USAGE),
+    "responses": Table("conversations_response", "id", RESPONSE),
     "participants": Table(
-        "conversations_participant", "name", "conversation_id,name,kind,is_named,is_reachable,asked_at", _of_participant
+        "conversations_participant", "name", "conversation_id,name,kind,is_named,is_reachable,asked_at", values=tuple
     ),
 }
 
@@ -136,7 +104,7 @@ def correct(
         _make_room(cursor, "conversations_toolcall", ("run", "call_id", "nth"), there)
     elif table == "approvals":
         _make_room(cursor, "conversations_approval", ("tool_call",), there)
-    sql.write_changes(cursor, _fold_of(there))
+    sql.write_changes(cursor, _fold_of(table, there))
 
 
 def _delete(cursor: CursorWrapper, table: str, conversation: int, row_keys: Sequence[Key]) -> None:
@@ -161,32 +129,22 @@ def _make_room(cursor: CursorWrapper, table: str, unique: tuple[str, ...], there
         )
 
 
-def _fold_of(there: Sequence[Any]) -> RowChanges:
+def _fold_of(table: str, there: Sequence[Any]) -> RowChanges:
     changes = RowChanges()
-    for row in there:
-        if isinstance(row, FoldedCall):
-            changes.new_calls[row.id] = row
-        elif isinstance(row, TurnRow):
-            changes.turns.append(row)
-        elif isinstance(row, AnnotationRow):
-            changes.annotations.append(row)
-        elif isinstance(row, RunRow):
-            changes.runs[row.conversation_id, row.id] = row
-        elif isinstance(row, ApprovalRow):
-            changes.approvals[row.conversation_id, row.id] = row
-        elif isinstance(row, UsageRow):
-            changes.usages[row.conversation_id, row.key] = row
-        elif isinstance(row, ResponseRow):
-            changes.responses[row.conversation_id, row.id] = row
-        else:
-            conversation, name, kind, is_named, is_reachable, asked_at = row
-            changes.participants[conversation, name] = kind
-            if is_named:
-                changes.named.add((conversation, name))
-            if is_reachable:
-                changes.reachable.add((conversation, name))
-            if asked_at:
-                changes.asked_at[conversation, name] = asked_at
+    if table == "calls":
+        changes.new_calls |= {row.id: row for row in there}
+    elif table in OF_ONE_EVENT:
+        getattr(changes, table).extend(there)
+    elif table != "participants":
+        getattr(changes, table).update({(row.conversation_id, getattr(row, TABLES[table].key)): row for row in there})
+    for conversation, name, kind, is_named, is_reachable, asked_at in there if table == "participants" else ():
+        changes.participants[conversation, name] = kind
+        if is_named:
+            changes.named.add((conversation, name))
+        if is_reachable:
+            changes.reachable.add((conversation, name))
+        if asked_at:
+            changes.asked_at[conversation, name] = asked_at
     return changes
 
 

@@ -24,8 +24,8 @@ from django.db.backends.utils import CursorWrapper
 from conversations.core.principals import is_people
 from conversations.core.write_transaction import write_transaction
 from conversations.events import payload, projections
-from conversations.events.log import bounded_reads, folded_rows, sql_responses
-from conversations.events.log.folded_rows import TABLES, Key
+from conversations.events.log import bounded_reads, folded_rows, sql_runs
+from conversations.events.log.folded_rows import OF_ONE_EVENT, TABLES, Key
 from conversations.events.projections import ConversationHead, EventFacts, RowChanges, forks
 from conversations.events.types.redaction import ID_ERASED, kept_calls_of
 from conversations.models import Event
@@ -35,7 +35,6 @@ PAGE = 2_000  # events of one read
 LOCKED = 200  # events folded, and rows compared, under one lock
 LOOKS = 3  # tries to compare without a lock
 PUT_OFF = 10  # times in a row that the lock is given back to fold what was appended meanwhile; then it is kept
-OF_ONE_EVENT = ("turns", "annotations")  # tables whose rows each come from one event, and never change
 COLUMNS = (
     "last_at", "last_sender", "last_line", "messages", "tool_calls", "errors", "repeatable", "preview_after", "title",
     "handler", "is_demo", "state", "owner", "paused_seq", "owned_seq", "last_by", "opened_by", "outside_seq",
@@ -211,7 +210,7 @@ class Refold:
 
     def _write_head(self, cursor: CursorWrapper) -> None:
         cursor.execute(_CORRECT, [*values_of(self.head), self.head.id])
-        sql_responses.write(cursor, RowChanges(forks=self._changes.forks))
+        sql_runs.write_responses(cursor, RowChanges(forks=self._changes.forks))
         self.corrected += 1
 
     def _lock(self, cursor: CursorWrapper) -> int:

@@ -8,13 +8,23 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+import msgspec
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
+from msgspec.structs import astuple
 
 from conversations.core.errors import Busy
-from conversations.events.log import hash_chain, sql_responses, sql_runs
-from conversations.events.log.sql_blocks import BLOCK, execute_rows
-from conversations.events.projections import ConversationHead, RowChanges
+from conversations.events.log import hash_chain, sql_runs
+from conversations.events.log.sql_blocks import BLOCK, columns_of, execute_rows
+from conversations.events.projections import (
+    AlarmCauseRow,
+    AnnotationRow,
+    ConversationHead,
+    FoldedCall,
+    RowChanges,
+    TurnRow,
+    UsageRow,
+)
 from conversations.models.tool_call import class_of
 
 MAX_VALUES_ROWS = 5  # rows that a VALUES list takes faster than COPY
@@ -27,19 +37,10 @@ POST = "topic,bus_id,conversation_id,event_seq,body,sent_at"
 OFTEN = "head_seq,head_hash,last_at,last_sender,last_line,last_by,messages,repeatable,activity"
 SELDOM = "tool_calls,errors,preview_after,title,handler,is_demo,state,owner,paused_seq,owned_seq,opened_by,outside_seq"
 HEAD = f"id,key,{OFTEN},{SELDOM},key_digest"
-CALL = (
-    "id,conversation_id,run,call_id,nth,agent,name,namespace,lookup_key,origin,schema,called_seq,finished_seq,status,"
-    "arguments_digest,started_at,duration_ms,replay_of,qualified_name,mcp_server,output_bytes,approver"
-)
-TURN = (
-    "conversation_id,seq,at,agent,model,is_demo,input_tokens,output_tokens,cached_tokens,cache_write_tokens,run,"
-    "worked_ms"
-)
-ANNOTATION = "conversation_id,seq,about,author,thumb,speaker,at"
-USAGE_SUMS = "turns,unknown_turns,input_tokens,cached_tokens,cache_write_tokens,output_tokens,calls,worked_ms"
-USAGE = f"conversation_id,key,agent,model,is_demo,{USAGE_SUMS}"
-_turn, _annotation, _usage, _seldom = (attrgetter(*columns.split(",")) for columns in (TURN, ANNOTATION, USAGE, SELDOM))
-ALARM_CAUSE = "conversation_id,seq,kind,at,run"
+_seldom = attrgetter(*SELDOM.split(","))
+CALL, TURN = columns_of(FoldedCall), columns_of(TurnRow)
+ANNOTATION, USAGE = columns_of(AnnotationRow), columns_of(UsageRow)
+CLASSED_CALL = f"{CALL},duration_class,size_class"
 NEW_CONVERSATION = (
     "key,title,state,owner,handler,is_demo,is_staged,head_seq,head_hash,indexed_seq,last_at,last_sender,last_line,"
     "messages,tool_calls,errors,repeatable,preview_after,paused_seq,owned_seq,copied_seq,last_by,opened_by,outside_seq,"
@@ -83,7 +84,7 @@ _ASK = """WITH v(conversation_id,name,asked_at,has_answered) AS (VALUES %s) UPDA
 SET asked_at=v.asked_at FROM v WHERE p.conversation_id=v.conversation_id AND p.name=v.name AND p.asked_at<>v.asked_at
 AND (v.has_answered OR p.asked_at=0)"""
 _SPEND = f"""INSERT INTO conversations_modelusage({USAGE}) VALUES %s ON CONFLICT(conversation_id,key) DO UPDATE SET
-{",".join(f"{name}=conversations_modelusage.{name}+excluded.{name}" for name in USAGE_SUMS.split(","))}"""
+{",".join(f"{name}=conversations_modelusage.{name}+excluded.{name}" for name in USAGE.split(",")[5:])}"""
 _END_CALLS = """WITH v(id,conversation_id,finished_seq,status,duration_ms,output_bytes,approver,
 duration_class,size_class) AS (VALUES %s)
 UPDATE conversations_toolcall SET finished_seq=CAST(v.finished_seq AS bigint),status=v.status,
@@ -243,27 +244,25 @@ def write_changes(cursor: CursorWrapper, changes: RowChanges) -> None:
     if changes.turns or changes.usages:
         _write_spent(cursor, changes)
     if changes.annotations:
-        notes = [value for note in changes.annotations for value in _annotation(note)]
-        _store(cursor, "conversations_annotation", ANNOTATION, notes)
+        _store(cursor, "conversations_annotation", ANNOTATION, _flat(changes.annotations))
     if changes.alarm_causes:
-        causes: list[Any] = []
-        for cause in changes.alarm_causes:
-            causes += (cause.conversation_id, cause.seq, cause.alarm, cause.at, cause.run)
-        execute_rows(cursor, f"INSERT INTO conversations_alarmcause({ALARM_CAUSE}) VALUES %s", 5, causes)
+        _store(cursor, "conversations_alarmcause", columns_of(AlarmCauseRow), _flat(changes.alarm_causes))
     if changes.runs or changes.run_steps or changes.approvals or changes.decisions or changes.escalations:
         sql_runs.write(cursor, changes)
     if changes.responses or changes.answered or changes.deleted or changes.forks:
-        sql_responses.write(cursor, changes)
+        sql_runs.write_responses(cursor, changes)
+
+
+def call_values(call: FoldedCall) -> tuple[Any, ...]:
+    """Return the values of a call's columns, those of `CLASSED_CALL`."""
+    return (*astuple(call), class_of(call.duration_ms), class_of(call.output_bytes))
 
 
 def _write_calls(cursor: CursorWrapper, changes: RowChanges) -> None:
     calls: list[Any] = []
-    for c in changes.new_calls.values():
-        calls += (c.id, c.conversation_id, c.run, c.call_id, c.nth, c.agent, c.name, c.namespace, c.lookup_key)
-        calls += (c.origin, c.schema, c.called_seq, c.finished_seq, c.status, c.arguments_digest, c.started_at)
-        calls += (c.duration_ms, c.replay_of, c.qualified_name, c.mcp_server, c.output_bytes, c.approver)
-        calls += (class_of(c.duration_ms), class_of(c.output_bytes))
-    _store(cursor, "conversations_toolcall", f"{CALL},duration_class,size_class", calls)
+    for call in changes.new_calls.values():
+        calls += call_values(call)
+    _store(cursor, "conversations_toolcall", CLASSED_CALL, calls)
     ends: list[Any] = []
     for c in changes.changed_calls.values():
         ends += (c.id, c.conversation_id, c.finished_seq, c.status, c.duration_ms, c.output_bytes, c.approver)
@@ -272,9 +271,16 @@ def _write_calls(cursor: CursorWrapper, changes: RowChanges) -> None:
 
 
 def _write_spent(cursor: CursorWrapper, changes: RowChanges) -> None:
-    _store(cursor, "conversations_turn", TURN, [value for turn in changes.turns for value in _turn(turn)])
-    usages = [value for _, usage in sorted(changes.usages.items()) for value in _usage(usage)]
-    execute_rows(cursor, _SPEND, USAGE.count(",") + 1, usages)
+    _store(cursor, "conversations_turn", TURN, _flat(changes.turns))
+    usages = [usage for _, usage in sorted(changes.usages.items())]
+    execute_rows(cursor, _SPEND, USAGE.count(",") + 1, _flat(usages))
+
+
+def _flat(rows: Iterable[msgspec.Struct]) -> list[Any]:
+    flat: list[Any] = []
+    for row in rows:
+        flat += astuple(row)
+    return flat
 
 
 def _execute(cursor: CursorWrapper, statement: str, values: Sequence[Any]) -> None:

@@ -57,6 +57,7 @@ from conversations.events.projections.tool_calls import is_call_start
 __all__ = [
     "ECHOING",
     "ECHO_WITHIN",
+    "AlarmCauseRow",
     "AnnotationRow",
     "ApprovalEnd",
     "ApprovalRow",

@@ -1,4 +1,7 @@
-"""What a batch changes beside the events: the rows that the fold reads and writes. Plain values, no query."""
+"""What a batch changes beside the events: the rows that the fold reads and writes. Plain values, no query.
+
+The fields of a row, `FoldedCall` too, are the columns of its table that the fold writes, in their order.
+"""
 
 from __future__ import annotations
 
@@ -75,8 +78,7 @@ def _behind(principal: str, speaker: str) -> str:
     return principal[5:] if principal != speaker and principal.startswith("user:") else ""
 
 
-@dataclass(slots=True)
-class RunRow:
+class RunRow(msgspec.Struct, gc=False):
     """A run's row, as far as the fold writes it."""
 
     id: str
@@ -94,8 +96,7 @@ class RunRow:
     delivered_to: str = ""
 
 
-@dataclass(slots=True)
-class RunStep:
+class RunStep(msgspec.Struct, gc=False):
     """What a batch changes of a run it did not make. `attempt` None: as it was."""
 
     status: str
@@ -105,8 +106,7 @@ class RunStep:
     delivered_to: str = ""
 
 
-@dataclass(slots=True)
-class ApprovalRow:
+class ApprovalRow(msgspec.Struct, gc=False):
     """An approval's row."""
 
     id: str
@@ -126,8 +126,7 @@ class ApprovalRow:
     escalated_seq: int | None = None
 
 
-@dataclass(slots=True)
-class ApprovalEnd:
+class ApprovalEnd(msgspec.Struct, gc=False):
     """What ends an approval: a decision, or what came before one. `status`: decided, cancelled or expired."""
 
     status: str
@@ -138,8 +137,7 @@ class ApprovalEnd:
     rule: str | None = None
 
 
-@dataclass(slots=True)
-class ResponseRow:
+class ResponseRow(msgspec.Struct, gc=False):
     """A response's row, as its run.queued tells it."""
 
     id: str
@@ -188,8 +186,7 @@ class UsageRow(msgspec.Struct, gc=False):
     worked_ms: int = 0
 
 
-@dataclass(slots=True)
-class AnnotationRow:
+class AnnotationRow(msgspec.Struct, gc=False):
     """What a person said about an event, without the words."""
 
     conversation_id: int
@@ -201,13 +198,12 @@ class AnnotationRow:
     at: int
 
 
-@dataclass(slots=True)
-class AlarmCauseRow:
+class AlarmCauseRow(msgspec.Struct, gc=False):
     """An event that raises an alarm, noted for `conversations.alerts`."""
 
     conversation_id: int
     seq: int
-    alarm: str
+    kind: str  # of the alarm
     at: int
     run: str | None
 
