@@ -38,27 +38,18 @@ class RefoldCheck(Refold):
                 self._compare(cursor)
 
     def _correct(self, cursor: CursorWrapper, table: str, expected: dict[Key, Any], row_keys: Collection[Key]) -> None:
-        self._require_right(cursor, table, expected, row_keys)
-
-    def _require_right(
-        self, cursor: CursorWrapper, table: str, expected: dict[Key, Any], row_keys: Collection[Key]
-    ) -> None:
         wrong = folded_rows.wrong(cursor, table, self.head.id, expected, row_keys)
         if wrong and table == "participants":  # a row from before migration 0024 has no `asked_at` until a rebuild
             untimed = {key: (*row[:-1], 0) for key, row in expected.items()}
             wrong = folded_rows.wrong(cursor, table, self.head.id, untimed, wrong)
         if wrong:
-            raise _differs(table, wrong[0])
+            raise Differs(f"{NOUNS[table]} {wrong[0]} does not match its events")
 
     def _compare(self, cursor: CursorWrapper) -> None:
         for table, left in self._remaining.items():
-            self._require_right(cursor, table, self._wanted(table, left), left)
+            self._correct(cursor, table, self._wanted(table, left), left)
         if not self._is_head_right(cursor):
             stored = dict(zip(COLUMNS, self._stored(cursor)[1:], strict=True))
             folded = dict(zip(COLUMNS, values_of(self.head), strict=True))
             column = next((name for name in COLUMNS if stored[name] != folded[name]), "parent")
             raise Differs(f"its {column} does not match its events")
-
-
-def _differs(table: str, key: Key) -> Differs:
-    return Differs(f"{NOUNS[table]} {key} does not match its events")
