@@ -7,6 +7,7 @@ Django.
 import contextlib
 import json
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -249,11 +250,12 @@ def _parse_leniently(payload: bytes) -> ParsedPayload:
     except msgspec.ValidationError as error:
         raise Invalid(f"must be a JSON object: {error}", field="payload") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return _read_slowly(payload)
-    fields: dict[str, Any] = {}
-    for name in _FIELDS:
-        if (raw := getattr(loose, name)) is not None and (value := _fitting(name, bytes(raw))) is not None:
-            fields[name] = value
+        return _fitted(_read_slowly(payload))
+    return _fitted({name: bytes(raw) for name in _FIELDS if (raw := getattr(loose, name)) is not None})
+
+
+def _fitted(raws: Mapping[str, bytes]) -> ParsedPayload:
+    fields = {name: value for name, raw in raws.items() if (value := _fitting(name, raw)) is not None}
     return ParsedPayload(**fields).fit()
 
 
@@ -286,8 +288,9 @@ def _output_of(raw: bytes) -> str | None:
     return None
 
 
-def _read_slowly(payload: bytes) -> ParsedPayload:
-    """Parse like `_parse_leniently` a payload with a lone surrogate, which only Python's own parser accepts."""
+def _read_slowly(payload: bytes) -> dict[str, bytes]:
+    """Read the JSON of each field of a payload with a lone surrogate, which only Python's own parser accepts. What is
+    any JSON keeps it as an escape, everything else has U+FFFD in its place."""
     try:
         text = payload.decode()  # UTF-8: json guesses at bytes
         value: Any = json.loads(text, parse_constant=refuse_constant, parse_float=number_of)
@@ -295,13 +298,5 @@ def _read_slowly(payload: bytes) -> ParsedPayload:
         raise Invalid(f"must be a JSON object: {error}", field="payload") from None
     if not isinstance(value, dict):
         raise Invalid(f"must be a JSON object; got {type(value).__name__}", field="payload")
-    fields: dict[str, Any] = {n: clean_text(value[n]) for n in _TEXTS if isinstance(value.get(n), str)}
-    fields |= {n: value[n] for n in _INTEGERS if type(value.get(n)) is int and abs(value[n]) < 1 << 31}
-    fields |= {n: msgspec.Raw(json.dumps(value[n]).encode()) for n in _RAWS if value.get(n) is not None}
-    duration: Any = value.get("duration_ms")
-    if type(duration) in (int, float) and 0 <= duration <= 1e12:
-        fields["duration_ms"] = float(duration)
-    metadata = value.get("metadata")
-    if isinstance(metadata, dict) and isinstance(metadata.get("output_id"), str):
-        fields["metadata"] = Metadata(output_id=clean_text(metadata["output_id"]))
-    return ParsedPayload(**fields).fit()
+    texts = {n: json.dumps(value[n], ensure_ascii=n in _RAWS) for n in _FIELDS if value.get(n) is not None}
+    return {name: clean_text(text).encode() for name, text in texts.items()}
