@@ -7,7 +7,6 @@ covers what goes by salted digests; a later entry names each, with the digest of
 import hashlib
 import json
 import secrets
-import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 
@@ -20,7 +19,7 @@ from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, Invalid, NotFound
 from conversations.core.json_values import canonical
 from conversations.core.principals import SYSTEM, Principal
-from conversations.models import AuditEntry, Conversation, Redaction
+from conversations.models import AuditEntry, Conversation
 from conversations.redaction import legal_holds, redact
 from conversations.redaction.call_field import SHORTEST, spellings, spellings_of_word
 from conversations.redaction.id_forms import ErasedId
@@ -150,9 +149,7 @@ def _erase(by: Principal, entries: Sequence[AuditEntry], reason: str, mark: str)
     for entry in entries:
         entry.reason, entry.correlation = left_of(entry)
     _store_erased(by, entries, reason)
-    made = Redaction(mark=mark, at=time.time_ns() // 1000, by=str(by), reason=reason)
-    made.seqs = json.dumps([entry.seq for entry in entries])
-    redact.note(made)
+    redact.note(by, reason, mark, seqs=json.dumps([entry.seq for entry in entries]))
 
 
 def _store_erased(by: Principal, entries: Sequence[AuditEntry], reason: str) -> None:

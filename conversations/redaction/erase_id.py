@@ -7,7 +7,6 @@ that is done in words, too; elsewhere only where a value is the id, such as whos
 
 import json
 import secrets
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -26,8 +25,8 @@ from conversations.events import log
 from conversations.events.log import bounded_reads, hash_chain
 from conversations.events.log.refold import Gone, Refold
 from conversations.events.projections.tool_calls import derived_id
-from conversations.events.types.redaction import FIELD_MARK, ID_ERASED, REDACTED
-from conversations.models import Conversation, Event, Redaction, ToolCall
+from conversations.events.types.redaction import FIELD_MARK, ID_ERASED
+from conversations.models import Conversation, Event, ToolCall
 from conversations.redaction import audit_entries, id_columns, legal_holds, redact, replaced_bodies
 from conversations.redaction.call_field import spellings_of_word
 from conversations.redaction.id_forms import ErasedId
@@ -53,9 +52,7 @@ def erase_id(by: Who, key: str, reason: str, **facts: Any) -> list[Redacted]:
         if key in reason:
             raise Invalid("must not contain the id", field="reason")
         parts = parts_naming(row)
-        redact.lock(parts)
-        legal_holds.require_none([part.conversation.pk for part in parts])
-        redact.require_idle(parts)
+        redact.lock_for_redaction(parts)
         done = _erase(row, parts, principal, reason, f"{MARK}{secrets.token_hex(16)}")
         events = {redacted.conversation: len(redacted.seqs) for redacted in done}
         chain.add_entry(
@@ -155,10 +152,9 @@ def _erase(row: Conversation, parts: Sequence[Part], by: Principal, reason: str,
             _replace(part, by, reason, partial(erased.in_body, words=part.conversation.pk in own)) for part in parts
         ]
         index_writer.caption_again([part.conversation.pk for part in parts])
-        what = {"conversation": row, "seqs": "[]", "field": ID_FIELD}
-        redact.note(Redaction(mark=mark, at=time.time_ns() // 1000, by=str(by), reason=reason, **what))
+        redact.note(by, reason, mark, conversation=row, seqs="[]", field=ID_FIELD)
         transaction.on_commit(lambda: redact.forget_drawn(erased.old, range(1, row.head_seq + 1)))
-    return [Redacted(row.key if part.pk == row.pk else part.key, seqs) for part, seqs in done]
+    return [Redacted(row.key if part.pk == row.pk else part.key, seqs, mark) for part, seqs in done]
 
 
 def _observed_calls(row: Conversation, key: str) -> list[tuple[str, str]]:
@@ -181,11 +177,8 @@ def _replace(
         digests, spoken = _put(row, seqs, mark, new_body)
         if spoken:
             index_writer.index_again(row.pk, spoken)
-        writer, doer = event_author(by)
-        body = {"event": REDACTED, "id": mark, "events": digests, "reason": reason, **doer}
-        log.append([log.from_internal(key, body, writer)])
-        what = {"conversation": row, "seqs": json.dumps(list(seqs)), "field": ID_FIELD}
-        redact.note(Redaction(mark=mark, at=time.time_ns() // 1000, by=str(by), reason=reason, **what))
+        redact.name_redacted(key, mark, digests, by, reason)
+        redact.note(by, reason, mark, conversation=row, seqs=json.dumps(seqs), field=ID_FIELD)
     if part.seqs:
         with suppress(Gone):
             Refold(row.pk, key).run()

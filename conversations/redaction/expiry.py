@@ -101,7 +101,7 @@ def preview(rule: RetentionScope) -> tuple[Counter[str], int]:
             counts[event.kind] += 1
             if event.conversation not in blocked:
                 row = Conversation.objects.filter(pk=event.conversation).first()
-                blocked[event.conversation] = row is not None and _is_held(row)
+                blocked[event.conversation] = row is not None and redact.why_blocked(row) != ""
             held += blocked[event.conversation]
     return counts, held
 
@@ -145,7 +145,7 @@ def _expire(by: Who, conversation: int, seqs: Sequence[int], rule: RetentionScop
     row = Conversation.objects.filter(pk=conversation).first()
     if row is None:
         return None
-    if _is_held(row):
+    if redact.why_blocked(row):
         return False  # nobody's wish is refused: no entry
     target = f"conversation:{row.key}"
     try:
@@ -153,9 +153,7 @@ def _expire(by: Who, conversation: int, seqs: Sequence[int], rule: RetentionScop
             part = selection.part_of(row, seqs)
             if not part.events:
                 return True  # somebody redacted them meanwhile
-            redact.lock([part])
-            legal_holds.require_none([row.pk])
-            redact.require_idle([part])
+            redact.lock_for_redaction([part])
             redact.erase(part, principal, reason, older_than=rule.older_than, refolds=False)
             facts = {"conversation": row.key, "seqs": part.seqs}
             chain.add_entry(principal, "expire", target, reason=reason, correlation=facts)
@@ -167,12 +165,3 @@ def _expire(by: Who, conversation: int, seqs: Sequence[int], rule: RetentionScop
         logger.exception("events %s to %s of conversation %s cannot be redacted", seqs[0], seqs[-1], row.key)
         return False
     return True
-
-
-def _is_held(row: Conversation) -> bool:
-    try:
-        legal_holds.require_none([row.pk])
-        redact.require_idle([selection.Part(row, ())])
-    except Conflict:
-        return True
-    return False

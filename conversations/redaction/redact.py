@@ -39,6 +39,7 @@ class Redacted(NamedTuple):
 
     conversation: str
     seqs: Sequence[int]
+    mark: str
 
 
 def redact(by: Who, key: str, seqs: Collection[int], reason: str, **facts: Any) -> list[Redacted]:
@@ -61,11 +62,9 @@ def _redact(
         parts = find()
         if not parts:
             raise Conflict("these events are already redacted", code="redacted")
-        lock(parts)
+        _lock(parts)
         parts = find()  # a trace may have been moved until it was locked
-        lock(parts)
-        legal_holds.require_none([part.conversation.pk for part in parts])
-        require_idle(parts)
+        lock_for_redaction(parts)
         done = [erase(part, principal, reason, field=field) for part in parts]
         events = {redacted.conversation: list(redacted.seqs) for redacted in done}
         chain.add_entry(
@@ -97,17 +96,13 @@ def erase(
         digests = _put_tombstones(row, seqs, mark, field)
         if field:
             index_writer.index_again(row.pk, seqs)
-        writer, doer = event_author(by)
-        body = {"event": REDACTED, "id": mark, "events": digests, "reason": reason, **doer}
-        log.append([log.from_internal(row.key, body, writer)])
+        name_redacted(row.key, mark, digests, by, reason)
         _forget_elsewhere(row, set(seqs), older_than)
-        now = time.time_ns() // 1000
-        what = {"conversation": row, "seqs": json.dumps(seqs), "field": field, "is_folded": refolds}
-        note(Redaction(mark=mark, at=now, by=str(by), reason=reason, **what))
+        note(by, reason, mark, conversation=row, seqs=json.dumps(seqs), field=field, is_folded=refolds)
         if refolds:
             _refold(row)  # captions and rows are those of what stands there now
         transaction.on_commit(lambda: forget_drawn(row.key, seqs))
-    return Redacted(row.key, seqs)
+    return Redacted(row.key, seqs, mark)
 
 
 def fold_rest() -> None:
@@ -155,20 +150,44 @@ def forget_drawn(key: str, seqs: Sequence[int]) -> None:
         event_renderer.forget(key, seq)
 
 
-def note(made: Redaction) -> None:
+def name_redacted(key: str, mark: str, digests: Sequence[NamedDigest], by: Principal, reason: str) -> None:
+    """Append the `event.redacted` that names what stands in a conversation's redacted events."""
+    writer, doer = event_author(by)
+    body = {"event": REDACTED, "id": mark, "events": digests, "reason": reason, **doer}
+    log.append([log.from_internal(key, body, writer)])
+
+
+def note(by: Principal, reason: str, mark: str, **what: Any) -> None:
     """Store what was redacted, for the journal and for other processes, inside the transaction."""
-    made.save(force_insert=True)
+    Redaction.objects.create(mark=mark, at=time.time_ns() // 1000, by=str(by), reason=reason, **what)
 
 
-def lock(parts: Sequence[Part]) -> None:
+def lock_for_redaction(parts: Sequence[Part]) -> None:
+    """Lock the conversations, inside the action's transaction. Raises Conflict where a hold is in force or a run is at
+    work."""
+    _lock(parts)
+    _require_free(parts)
+
+
+def why_blocked(row: Conversation) -> str:
+    """Return why nothing goes there now, as a sentence; empty where nothing is in the way."""
+    try:
+        _require_free([Part(row, ())])
+    except Conflict as error:
+        return error.sentence
+    return ""
+
+
+def _lock(parts: Sequence[Part]) -> None:
     """Lock the conversations in the order of their rows (law B)."""
     ids = [part.conversation.pk for part in parts]
     list(Conversation.objects.select_for_update().filter(pk__in=ids).order_by("pk").values_list("pk"))
 
 
-def require_idle(parts: Sequence[Part]) -> None:
-    """Raise Conflict if a run has begun there and is not over: it remembers the words, and what was decided about its
-    calls."""
+def _require_free(parts: Sequence[Part]) -> None:
+    """Raise Conflict if a hold is in force, or if a run has begun there and is not over: it remembers the words, and
+    what was decided about its calls."""
+    legal_holds.require_none([part.conversation.pk for part in parts])
     run = Run.objects.filter(BEGUN, conversation__in=[part.conversation for part in parts]).first()
     if run is not None:
         raise Conflict(f"the agent {run.agent} is active in conversation {run.conversation.key!r}: stop its run first")

@@ -20,7 +20,6 @@ from conversations.redaction import (
     audit_entries,
     erase_id,
     id_columns,
-    legal_holds,
     redact,
     retention_rules,
     selection,
@@ -231,7 +230,7 @@ def _place(part: Part) -> RedactedPlace:
             verb="export", target=f"conversation:{row.key}", outcome="done"
         ).count(),
     }
-    return _placed(part, elsewhere, _blocked(row))
+    return _placed(part, elsewhere, redact.why_blocked(row))
 
 
 def _places_of_id(row: Conversation) -> list[RedactedPlace]:
@@ -253,7 +252,7 @@ def _places_of_id(row: Conversation) -> list[RedactedPlace]:
     for part in erase_id.parts_naming(row):
         is_main = part.conversation.pk == row.pk
         blocked = erase_id.why_not(row) if is_main else ""
-        places.append(_placed(part, elsewhere if is_main else {}, blocked or _blocked(part.conversation)))
+        places.append(_placed(part, elsewhere if is_main else {}, blocked or redact.why_blocked(part.conversation)))
     return places
 
 
@@ -261,12 +260,3 @@ def _placed(part: Part, elsewhere: dict[str, int], blocked: str) -> RedactedPlac
     row, kinds = part.conversation, Counter(kind for _, kind in part.events)
     counted = {what: count for what, count in elsewhere.items() if count}
     return RedactedPlace(row.key, part.seqs, dict(sorted(kinds.items())), counted, row.parent_id is not None, blocked)
-
-
-def _blocked(row: Conversation) -> str:
-    try:
-        legal_holds.require_none([row.pk])
-        redact.require_idle([Part(row, ())])
-    except Conflict as error:
-        return error.sentence
-    return ""
