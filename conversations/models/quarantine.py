@@ -52,7 +52,7 @@ class Quarantine(models.Model):
     @property
     def is_loss(self) -> bool:
         """Return whether it stands for entries that were lost unread, so that there is no message."""
-        return self.entry.startswith(">")  # `recorder.store`: after that entry
+        return self.entry.startswith((">", "<"))  # `recorder.store`: after that entry, or before it
 
     @property
     def is_truncated(self) -> bool:

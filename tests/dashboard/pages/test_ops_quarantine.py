@@ -148,6 +148,14 @@ def test_an_empty_message_is_no_loss():
         quarantine.read_again(loss, "desk")
 
 
+def test_entries_lost_before_a_known_one_are_a_loss_too():
+    loss = quarantined.quarantine(b"", entry="<1750000000000-0")
+
+    assert loss.is_loss
+    with pytest.raises(Invalid, match="lost before it could be read"):
+        quarantine.read_again(loss, "desk")
+
+
 STILL_BAD = {
     "no conversation": (SAID, "", "conversation"),
     "a blank conversation": (SAID, "   ", "conversation"),
