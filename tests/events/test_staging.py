@@ -7,7 +7,8 @@ from django.core.management import call_command
 
 from conversations.core.errors import Conflict
 from conversations.events import log
-from conversations.models import Conversation
+from conversations.models import Conversation, Event
+from conversations.transport import topic_reads
 from tests.support.searching import say
 
 pytestmark = pytest.mark.django_db
@@ -80,3 +81,14 @@ def test_verify_names_how_many_conversations_are_staged():
     call_command("verify", stdout=output)
 
     assert "2 conversations with 2 events are staged" in output.getvalue()
+
+
+def test_a_removal_that_breaks_off_leaves_no_message_without_its_text(monkeypatch):
+    say("c", "first")
+    monkeypatch.setattr(Conversation, "delete", None)
+
+    with pytest.raises(TypeError):
+        log.remove(Conversation.objects.get(key="c"))
+
+    assert not Event.objects.exists()
+    assert topic_reads.after("chat:c", 0, 10) == []

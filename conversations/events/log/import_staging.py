@@ -15,6 +15,7 @@ from conversations.models import (
     LegalHold,
     ModelUsage,
     Participant,
+    Post,
     Redaction,
     Response,
     ToolCall,
@@ -25,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 EXISTS = "conversation_exists"  # code of a Conflict: another id is needed, or an update
 PREFIX = "staged:"
+CHUNK = 2000  # events deleted at once
 PATIENCE = 3600  # seconds without a new event, after which an import on PostgreSQL counts as abandoned
 
 
@@ -65,7 +67,7 @@ class StagedBatch:
         discard_staged(self.name)
 
 
-def discard_staged(prefix: str = PREFIX, *, chunk: int = 2000) -> None:
+def discard_staged(prefix: str = PREFIX) -> None:
     """Delete staged conversations, by default of every abandoned import. Works in chunks, so that live writers
     continue."""
     staged = Conversation.objects.filter(is_staged=True, key__startswith=prefix)
@@ -73,7 +75,7 @@ def discard_staged(prefix: str = PREFIX, *, chunk: int = 2000) -> None:
         if is_needed(conversation):
             logger.error("%s stays: a fork, a legal hold or a redaction needs it", conversation.key)
         else:
-            remove(conversation, chunk=chunk)
+            remove(conversation)
 
 
 def is_needed(conversation: Conversation) -> bool:
@@ -99,18 +101,17 @@ def _batch_of(staged: Conversation) -> str:
     return ":".join(staged.key.split(":")[:2])
 
 
-def remove(conversation: Conversation, *, chunk: int = 2000) -> None:
+def remove(conversation: Conversation) -> None:
     """Delete a conversation that was never part of the record (a staged or demo conversation)."""
+    with write_transaction():
+        Post.objects.filter(conversation=conversation).delete()  # first: their texts are in the events
     left = True
     while left:
         with write_transaction():
-            ids = list(Event.objects.filter(conversation=conversation).values_list("id", flat=True)[:chunk])
+            ids = list(Event.objects.filter(conversation=conversation).values_list("id", flat=True)[:CHUNK])
             Event.objects.filter(id__in=ids).delete()
             left = bool(ids)
     with write_transaction():
-        ToolCall.objects.filter(conversation=conversation).delete()
-        Participant.objects.filter(conversation=conversation).delete()
-        Response.objects.filter(conversation=conversation).delete()
-        Turn.objects.filter(conversation=conversation).delete()
-        ModelUsage.objects.filter(conversation=conversation).delete()
+        for model in (ToolCall, Participant, Response, Turn, ModelUsage):
+            model._default_manager.filter(conversation=conversation).delete()
         conversation.delete()
