@@ -1,5 +1,5 @@
-"""What a call was called with and what it ran with, read from the record. The model's arguments stand in the event that
-asked, those that a person changed them to in `approval.decided`."""
+"""What a call was called with and what it ran with, read from the record, and its provider's id. The model's arguments
+stand in the event that asked, those that a person changed them to in `approval.decided`."""
 
 import json
 from collections.abc import Mapping
@@ -7,8 +7,9 @@ from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery
 
+from conversations.core.json_values import text_of
 from conversations.events import payload
-from conversations.models import Approval, Event
+from conversations.models import Approval, Event, ToolCall
 
 
 def edited(decided: Mapping[str, Any]) -> str | None:
@@ -56,6 +57,14 @@ def messages_of(approvals: QuerySet[Approval]) -> dict[str, str]:
     rows = approvals.filter(status="decided").annotate(body=Subquery(decided[:1])).values_list("id", "body")
     messages = {id_: json.loads(body).get("message") for id_, body in rows if body}
     return {id_: message for id_, message in messages.items() if isinstance(message, str) and message}
+
+
+def call_id_of(call: ToolCall) -> str | None:
+    """Return a call's id as the provider gave it, by which its output is sent to the model: in the tables a long one is
+    shortened (`payload.short_call_id`)."""
+    if call.call_id is None or len(call.call_id) < payload.MAX_CALL_ID:
+        return call.call_id
+    return text_of(body_of(call.conversation_id, call.called_seq).get("tool_call_id")) or call.call_id
 
 
 def body_of(conversation: int, seq: int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from conversations.asgi.responses import parse_request
 from conversations.core.errors import Invalid, as_predicate
 from conversations.events import payload
-from conversations.events.recorded_call_ids import call_id_of
+from conversations.events.recorded_arguments import call_id_of
 from conversations.events.response_ids import CONTINUABLE, ResponseRequest
 from conversations.models import Response, ToolCall
 from conversations.runs.responses import create

@@ -18,7 +18,7 @@ from conversations.core.json_values import as_text
 from conversations.core.micros import to_datetime
 from conversations.core.principals import SYSTEM, Principal
 from conversations.events import log
-from conversations.events.recorded_call_ids import call_id_of
+from conversations.events.recorded_arguments import call_id_of
 from conversations.events.redacted_events import has_redacted
 from conversations.events.response_ids import CLIENT_ORIGIN, CONTINUABLE, Json, new_response_id
 from conversations.models import Conversation, Event, Response, Run, ToolCall
