@@ -1,13 +1,12 @@
 """Checkpoints made: what moved becomes leaves, the root is signed. Called each minute by `checkpointer`."""
 
 import contextlib
-import os
-import secrets
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from conversations.access.audit import chain
+from conversations.core import private_file
 from conversations.core.errors import Conflict, Invalid, NotFound, Unavailable
 from conversations.core.principals import Principal
 from conversations.core.write_transaction import write_transaction
@@ -26,20 +25,15 @@ class Signer:
     """The keys in a file, and what they signed last: kept beside them, so that an older database is not signed."""
 
     def __init__(self, path: Path, origin: str = "") -> None:
-        self._path, self._origin = path, origin
-
-    @property
-    def path(self) -> Path:
-        """Where the keys are."""
-        return self._path
+        self.path, self._origin = path, origin
 
     def key(self) -> SigningKey | None:
         """Return the keys, made where there are none and the record was never signed. None where it is signed by keys
         that are elsewhere. Raises `Unavailable`."""
         known = verifier_keys()  # first: another tree moves the file away before it forgets the keys
-        key = signing_key.load(self._path)
+        key = signing_key.load(self.path)
         if key is None and not known:
-            key = signing_key.make(self._path, self._origin)
+            key = signing_key.make(self.path, self._origin)
         if key is None:
             return None
         if not known:
@@ -50,7 +44,7 @@ class Signer:
 
     def has_keys(self) -> bool:
         """Return whether the keys that the database names are here. Raises `Unavailable`."""
-        key = signing_key.load(self._path)
+        key = signing_key.load(self.path)
         return key is not None and key.verifier_keys == verifier_keys()
 
     def last(self) -> TreeHead | None:
@@ -61,18 +55,12 @@ class Signer:
     def last_note(self) -> SignedNote | None:
         """Return the note of that."""
         with contextlib.suppress(FileNotFoundError, Invalid, UnicodeError):
-            return notes.parse((self._path.parent / LAST).read_text())
+            return notes.parse((self.path.parent / LAST).read_bytes().decode())
         return None
 
     def remember(self, note: str) -> None:
         """Write down what was signed."""
-        path = self._path.parent / LAST
-        draft = path.with_name(f"{LAST}.{secrets.token_hex(4)}")
-        with open(draft, "w") as file:
-            file.write(note)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        private_file.replace(self.path.parent / LAST, note.encode())
 
 
 def verifier_keys() -> list[VerifierKey]:
@@ -154,7 +142,8 @@ def _sign(signer: Signer, key: SigningKey, heads: Sequence[tree.Head]) -> str:
         end = tree.add(heads, size)
         checkpoint = TreeHead(key.origin, end, tree.root(end))
         signatures = key.sign(checkpoint)
-        CheckpointRow.objects.filter(size=size).update(note=_short(size))
+        for row in CheckpointRow.objects.filter(size=size):
+            CheckpointRow.objects.filter(size=size).update(note=notes.shortened(row.note))
         note = notes.join(checkpoint.text, signatures)
         CheckpointRow.objects.create(size=end, root=checkpoint.root.hex(), at=time.time_ns() // 1000, note=note)
     return note
@@ -177,20 +166,6 @@ def _check(signer: Signer, key: SigningKey, size: int) -> None:
             f"the record does not contain the signed checkpoint {last.size:,}: it is an older copy, or was changed",
             code="went_back",
         )
-
-
-def _short(size: int) -> str:
-    """Return a checkpoint's note with its Ed25519 signature alone: the other one is 3 kB."""
-    row = CheckpointRow.objects.filter(size=size).first()
-    if row is None:
-        return ""
-    note = notes.parse(row.note)
-    return str(SignedNote(note.text, note.signatures[:1]))
-
-
-def waiting() -> int:
-    """Return how many chains the next checkpoint will have."""
-    return len(tree.moved())
 
 
 def leaf_of(chain: str, upto: int) -> TreeLeaf | None:

@@ -71,8 +71,8 @@ class VerifierKey:
 
     @property
     def key_id(self) -> bytes:
-        """The four bytes by which a signature names its key."""
-        return key_id(self.name, self.algorithm, self.public)
+        """The four bytes by which a signature names its key: of the SHA-256 over name, newline, type and public key."""
+        return sha256(self.name.encode() + b"\n" + bytes([self.algorithm]) + self.public).digest()[:4]
 
     def __str__(self) -> str:
         return f"{self.name}+{self.key_id.hex()}+{base64.b64encode(bytes([self.algorithm]) + self.public).decode()}"
@@ -93,11 +93,6 @@ class VerifierKey:
         except (InvalidSignature, Invalid, ValueError, struct.error):
             return False
         return True
-
-
-def key_id(name: str, algorithm: int, public: bytes) -> bytes:
-    """Return the first four bytes of SHA-256 over name, newline, type and public key."""
-    return sha256(name.encode() + b"\n" + bytes([algorithm]) + public).digest()[:4]
 
 
 def subtree_message(name: str, at: int, checkpoint: TreeHead) -> bytes:
@@ -172,6 +167,12 @@ def now_s() -> int:
 def join(text: str, signatures: Sequence[Signature]) -> str:
     """Write a note."""
     return str(SignedNote(text, tuple(signatures)))
+
+
+def shortened(note: str) -> str:
+    """Return a checkpoint's note with its first signature alone, that of Ed25519: the other one is 3 kB."""
+    whole = parse(note)
+    return join(whole.text, whole.signatures[:1])
 
 
 def parse_signature_lines(text: str) -> list[Signature]:

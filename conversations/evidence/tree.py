@@ -38,14 +38,9 @@ def chain_of(key: str, key_digest: str) -> str:
     return hash_chain.seed(hash_chain.identity_of(key, key_digest))
 
 
-def leaf_data(chain: str, seq: int, hash_: str) -> bytes:
-    """Return the bytes of a leaf."""
-    return f"switchboard-head/1\n{chain}\n{seq}\n{hash_}".encode()
-
-
 def leaf_hash(chain: str, seq: int, hash_: str) -> bytes:
     """Return the hash of a leaf."""
-    return merkle.leaf_hash(leaf_data(chain, seq, hash_))
+    return merkle.leaf_hash(f"switchboard-head/1\n{chain}\n{seq}\n{hash_}".encode())
 
 
 def size() -> int:

@@ -205,13 +205,9 @@ class RecordCheck:
 
     def _fault_of_nodes(self) -> str:
         """Compare the stored subtrees: proofs are made with them."""
-        return "" if not self.size or tree.root(self.size).hex() == self._newest_root() else (
-            "its stored subtrees do not match its leaves"
-        )  # fmt: skip
-
-    def _newest_root(self) -> str:
         row = CheckpointRow.objects.filter(size=self.size).first()
-        return row.root if row else ""
+        is_same = not self.size or (row is not None and tree.root(self.size).hex() == row.root)
+        return "" if is_same else "its stored subtrees do not match its leaves"
 
     def _checkpoints(self) -> Iterator[CheckpointRow]:
         size = 0

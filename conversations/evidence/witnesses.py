@@ -80,9 +80,7 @@ def _submit(witness: Witness, newest: CheckpointRow, seen: int, keys: Sequence[V
 
 
 def _append(path: Path, newest: CheckpointRow) -> None:
-    note = notes.parse(newest.note)
-    short = str(SignedNote(note.text, note.signatures[:1]))
-    line = json.dumps({"at": newest.at, "note": short}, ensure_ascii=False) + "\n"
+    line = json.dumps({"at": newest.at, "note": notes.shortened(newest.note)}, ensure_ascii=False) + "\n"
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         os.write(descriptor, line.encode())
