@@ -67,7 +67,7 @@ def make(path: Path, who: Principal, signer: Signer, progress: Progress, *, verb
         size = draft.stat().st_size
         draft.replace(path)
         failpoint("backup-renamed")
-    _sync_folder(path.parent)
+    sync(path.parent)
     return Backup(path, size, digest, manifest)
 
 
@@ -191,8 +191,9 @@ def secret_mark(epoch: str) -> str:
     return salted_hmac("conversations.backup", epoch, secret=settings.SECRET_KEY, algorithm="sha256").hexdigest()[:32]
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Have a file, or the names in a folder, survive a loss of power."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -4,7 +4,6 @@ All or nothing: on SQLite, the file is written under another name and renamed at
 one transaction.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -19,7 +18,7 @@ from conversations.access.audit import chain
 from conversations.access.audit.anchor_file import AuditAnchorFile
 from conversations.backup import archive
 from conversations.backup.archive import BackupArchive, Manifest
-from conversations.backup.make_backup import Progress, secret_mark
+from conversations.backup.make_backup import Progress, secret_mark, sync
 from conversations.backup.portable_rows import TO_POSTGRESQL, TO_SQLITE, converter
 from conversations.core import schema_state
 from conversations.core.bounded_groups import bounded_groups
@@ -99,10 +98,10 @@ def _place() -> Iterator[bool]:
     try:
         yield True
         connection.close()
-        _sync(draft)
+        sync(draft)
         _remove(place)  # `_require_empty`: it contains no record
         draft.replace(place)
-        _sync(place.parent)
+        sync(place.parent)
     finally:
         connection.close()
         config["NAME"], config["OPTIONS"] = place, options
@@ -284,11 +283,3 @@ def _remove(database: Path) -> None:
     for path in (database, *(Path(f"{database}{end}") for end in ("-journal", "-wal", "-shm"))):
         with suppress(FileNotFoundError):
             path.unlink()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
