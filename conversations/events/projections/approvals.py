@@ -14,9 +14,9 @@ time was up, before it could be entered.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from functools import partial
 
+from conversations.core.micros import read_micros
 from conversations.events.projections.row_changes import (
     ApprovalEnd,
     ApprovalRow,
@@ -39,7 +39,7 @@ def approval_requested(changes: RowChanges, head: ConversationHead, event: Event
         call = start_call(changes, head, event)
     change(changes, call, "waiting")
     changes.approvals[head.id, fields.approval_id] = ApprovalRow(
-        fields.approval_id[:64], head.id, call.id, event.run, head.head_seq, event.at, _moment(fields.deadline)
+        fields.approval_id[:64], head.id, call.id, event.run, head.head_seq, event.at, read_micros(fields.deadline)
     )
 
 
@@ -90,12 +90,3 @@ def escalated(changes: RowChanges, head: ConversationHead, event: EventFacts, fi
         changes.escalations[head.id, fields.approval_id] = to, head.head_seq
     else:
         row.escalated_to, row.escalated_seq = to, head.head_seq
-
-
-def _moment(text: str | None) -> int | None:
-    """Read a deadline, µs UTC; one that is none counts as none."""
-    try:
-        at = datetime.fromisoformat(text or "")
-    except ValueError:
-        return None
-    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()) * 1_000_000 + at.microsecond

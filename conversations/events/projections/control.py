@@ -14,14 +14,12 @@ from conversations.events.projections.row_changes import ConversationHead, Event
 from conversations.events.projections.runs import RunEventFields, doer_of, with_fields
 
 
-@with_fields
-def paused(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
+def paused(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
     """Pause it."""
     head.state, head.paused_seq = "paused", head.head_seq
 
 
-@with_fields
-def resumed(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
+def resumed(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
     """Open it again."""
     head.state, head.paused_seq = "open", 0
 
@@ -32,7 +30,6 @@ def taken_over(changes: RowChanges, head: ConversationHead, event: EventFacts, f
     head.owner, head.owned_seq = doer_of(event, fields), head.head_seq
 
 
-@with_fields
-def handed_back(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
+def handed_back(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
     """Give it back to the agents."""
     head.owner, head.owned_seq = "", 0

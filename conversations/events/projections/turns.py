@@ -52,26 +52,24 @@ COUNTS = ("input_tokens", "prompt_tokens", "output_tokens", "completion_tokens",
 DETAILS = ("input_tokens_details", "prompt_tokens_details")
 
 
-class TurnFields(msgspec.Struct, gc=False):
+class _AnswerFields(msgspec.Struct, gc=False):
+    agent: str = ""
+    model: str = ""
+    demo: bool = False
+    duration_ms: float | None = None
+    parent_call: str | None = None
+
+
+class TurnFields(_AnswerFields, gc=False):
     """What is read of an event that tells it."""
 
     usage: TokenCounts | None = None
-    agent: str = ""
-    model: str = ""
-    demo: bool = False
-    duration_ms: float | None = None
-    parent_call: str | None = None
 
 
-class LooseTurnFields(msgspec.Struct, gc=False):
+class LooseTurnFields(_AnswerFields, gc=False):
     """The same, with the usage as it came: JSON of any kind."""
 
     usage: msgspec.Raw = msgspec.Raw()
-    agent: str = ""
-    model: str = ""
-    demo: bool = False
-    duration_ms: float | None = None
-    parent_call: str | None = None
 
 
 _decoder = msgspec.json.Decoder(TurnFields)
@@ -145,7 +143,7 @@ def _read_leniently(body: str) -> TurnFields | None:
     counts = TokenCounts(input_tokens_details=CountDetails(*(_counted(details.get(name)) for name in OF_CACHE)))
     for name in COUNTS:
         setattr(counts, name, _counted(usage.get(name)))
-    return TurnFields(counts, loose.agent, loose.model, loose.demo, loose.duration_ms, loose.parent_call)
+    return TurnFields(loose.agent, loose.model, loose.demo, loose.duration_ms, loose.parent_call, counts)
 
 
 def _counted(value: object) -> int:
