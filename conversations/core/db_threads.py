@@ -8,7 +8,7 @@ import asyncio
 import sqlite3
 import traceback
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
@@ -105,6 +105,17 @@ def without_frames(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
             traceback.clear_frames(cause.__traceback__)
             cause = cause.__context__
         raise
+
+
+def resolve(answers: Iterable[tuple[asyncio.Future[Any] | Future[Any], Any]]) -> None:
+    """Give futures their results; an exception is raised where one awaits it."""
+    for done, answer in answers:
+        if done.done():  # given up
+            continue
+        if isinstance(answer, Exception):
+            done.set_exception(answer)
+        else:
+            done.set_result(answer)
 
 
 def release_connection() -> None:

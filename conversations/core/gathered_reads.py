@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
-from conversations.core.db_threads import DatabaseThreads, with_connection
+from conversations.core.db_threads import DatabaseThreads, resolve, with_connection
 
 TOGETHER = 16  # reads of a trip, at most
 TRIPS = 4  # at a time; on SQLite one, since its reads do not wait
@@ -53,31 +53,19 @@ class GatheredReads:
             self._threads.submit(self._read, reads, loop)
         except RuntimeError as error:  # the threads have ended
             self._trips -= 1
-            _answer([(read.done, error, True) for read in reads])
+            resolve([(read.done, error) for read in reads])
 
     def _read(self, reads: Sequence[_Read], loop: asyncio.AbstractEventLoop) -> None:
         """Read one after another. In a database thread."""
-        answers: list[tuple[asyncio.Future[Any], Any, bool]] = []
+        answers: list[tuple[asyncio.Future[Any], Any]] = []
         for done, work in reads:
             try:
-                answers.append((done, with_connection(work), False))
+                answers.append((done, with_connection(work)))
             except Exception as error:  # whatever it is: it belongs to who asked
-                answers.append((done, error, True))
+                answers.append((done, error))
         with contextlib.suppress(RuntimeError):  # a loop that is closed has nobody who waits
             loop.call_soon_threadsafe(self._arrive, answers, loop)
 
-    def _arrive(
-        self, answers: Sequence[tuple[asyncio.Future[Any], Any, bool]], loop: asyncio.AbstractEventLoop
-    ) -> None:
-        _answer(answers)
+    def _arrive(self, answers: Sequence[tuple[asyncio.Future[Any], Any]], loop: asyncio.AbstractEventLoop) -> None:
+        resolve(answers)
         self._travel(loop)
-
-
-def _answer(answers: Sequence[tuple[asyncio.Future[Any], Any, bool]]) -> None:
-    for done, answer, is_error in answers:
-        if done.done():  # given up
-            continue
-        if is_error:
-            done.set_exception(answer)
-        else:
-            done.set_result(answer)

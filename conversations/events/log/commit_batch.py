@@ -19,7 +19,7 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connection, connections
 from django.db.backends.utils import CursorWrapper
 
-from conversations.core.db_threads import is_damage, is_read_only, release_connection, sqlstate, unavailable
+from conversations.core.db_threads import is_damage, is_read_only, release_connection, resolve, sqlstate, unavailable
 from conversations.core.errors import NotSignedIn, SwitchboardError, TooLarge
 from conversations.events.log import lock_waits, token_check
 from conversations.events.log.append import DEADLOCKS, append
@@ -141,10 +141,10 @@ def resolve_futures(answers: Sequence[tuple[Job, Answer]]) -> None:
         if isinstance(done, asyncio.Future):
             by_loop.setdefault(done.get_loop(), []).append((done, result))
         else:
-            _resolve([(done, result)])
+            resolve([(done, result)])
     for loop, pairs in by_loop.items():
         with contextlib.suppress(RuntimeError):  # a loop that is closed has nobody who waits
-            loop.call_soon_threadsafe(_resolve, pairs)
+            loop.call_soon_threadsafe(resolve, pairs)
 
 
 def _waiters(answers: Sequence[tuple[Job, Answer]]) -> list[tuple[Done, Answer]]:
@@ -154,16 +154,6 @@ def _waiters(answers: Sequence[tuple[Job, Answer]]) -> list[tuple[Done, Answer]]
             waiters.append((job.on_done, result))
         waiters += [(done, result if isinstance(result, Exception) else []) for done in job.joined]
     return waiters
-
-
-def _resolve(answers: Sequence[tuple[Done, Answer]]) -> None:
-    for done, result in answers:
-        if done.done():  # given up
-            continue
-        if isinstance(result, Exception):
-            done.set_exception(result)
-        else:
-            done.set_result(result)
 
 
 def configure_writer_connection() -> None:
