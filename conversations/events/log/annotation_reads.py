@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.backends.utils import CursorWrapper
 
 from conversations.core.json_values import text_of
 from conversations.events.log import bounded_reads
@@ -36,14 +35,12 @@ def of_events(conversation: int, seqs: Collection[int], upto: int = _EVERY) -> d
     if not seqs:
         return {}
     where = f"about IN ({marks(len(seqs))}) AND seq<=%s"
-    with connection.cursor() as cursor:
-        return _standing(_read(cursor, conversation, where, [*seqs, upto], MAX_ANNOTATIONS))
+    return _standing(_read(conversation, where, [*seqs, upto], MAX_ANNOTATIONS))
 
 
 def of_conversation(conversation: int, upto: int = _EVERY) -> dict[int, list[RecordedAnnotation]]:
     """Return the current annotations of all events, within the newest `MAX_ANNOTATIONS` annotations."""
-    with connection.cursor() as cursor:
-        return _standing(_read(cursor, conversation, "seq<=%s", [upto], MAX_ANNOTATIONS))
+    return _standing(_read(conversation, "seq<=%s", [upto], MAX_ANNOTATIONS))
 
 
 def before(conversation: int, seq: int | None, about: int | None, limit: int) -> list[RecordedAnnotation]:
@@ -52,8 +49,7 @@ def before(conversation: int, seq: int | None, about: int | None, limit: int) ->
     where, values = "seq<%s", [_EVERY if seq is None else seq]
     if about is not None:
         where, values = f"{where} AND about=%s", [*values, about]
-    with connection.cursor() as cursor:
-        return _read(cursor, conversation, where, values, limit)
+    return _read(conversation, where, values, limit)
 
 
 def thumb_of(conversation: int, about: int, author: str) -> str:
@@ -81,21 +77,20 @@ def _standing(newest_first: Iterable[RecordedAnnotation]) -> dict[int, list[Reco
     return {about: these[::-1] for about, these in standing.items()}
 
 
-def _read(
-    cursor: CursorWrapper, conversation: int, where: str, values: list[int], limit: int
-) -> list[RecordedAnnotation]:
+def _read(conversation: int, where: str, values: list[int], limit: int) -> list[RecordedAnnotation]:
     """Read rows, newest first, then the events of their notes."""
-    cursor.execute(
-        f"SELECT {_COLUMNS} FROM conversations_annotation WHERE conversation_id=%s AND {where}"
-        f" ORDER BY seq DESC LIMIT {limit:d}",
-        [conversation, *values],
-    )
-    rows = cursor.fetchall()
-    if not rows:
-        return []
-    source = f"FROM conversations_event WHERE conversation_id=%s AND seq IN ({marks(len(rows))})"
-    places = [conversation, *(row[0] for row in rows)]
-    events = bounded_reads.rows(cursor, "seq,body", source, places, order="seq DESC", most=NOTE_BYTES)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {_COLUMNS} FROM conversations_annotation WHERE conversation_id=%s AND {where}"
+            f" ORDER BY seq DESC LIMIT {limit:d}",
+            [conversation, *values],
+        )
+        rows = cursor.fetchall()
+        if not rows:
+            return []
+        source = f"FROM conversations_event WHERE conversation_id=%s AND seq IN ({marks(len(rows))})"
+        places = [conversation, *(row[0] for row in rows)]
+        events = bounded_reads.rows(cursor, "seq,body", source, places, order="seq DESC", most=NOTE_BYTES)
     texts = {seq: _text(body) for seq, body in events}
     return [RecordedAnnotation(*row)._replace(text=texts.get(row[0], "")) for row in rows]
 

@@ -6,7 +6,6 @@ Called by the conversation page. A page reads the bodies of the listed events, w
 from typing import NamedTuple
 
 from django.db import connection
-from django.db.backends.utils import CursorWrapper
 
 from conversations.events import registry
 from conversations.events.log import bounded_reads
@@ -36,30 +35,27 @@ class OutlinePage(NamedTuple):
 def around(conversation: int, key: str, head: int, seq: int) -> OutlinePage:
     """Read the page that contains an event: about half before it, half from it on."""
     least = max(1, head - NEWEST + 1)
-    with connection.cursor() as cursor:
-        earlier = _read(cursor, conversation, key, ("seq>=%s AND seq<%s", least, seq), "seq DESC", PAGE // 2)
-        later = _read(cursor, conversation, key, ("seq>=%s AND seq<=%s", seq, head), "seq", PAGE - len(earlier[0]))
+    earlier = _read(conversation, key, ("seq>=%s AND seq<%s", least, seq), "seq DESC", PAGE // 2)
+    later = _read(conversation, key, ("seq>=%s AND seq<=%s", seq, head), "seq", PAGE - len(earlier[0]))
     return OutlinePage(least, [*reversed(earlier[0]), *later[0]], earlier[1], later[1])
 
 
 def after(conversation: int, key: str, head: int, seq: int) -> OutlinePage:
     """Read the page after an event."""
     least = max(1, head - NEWEST + 1)
-    with connection.cursor() as cursor:
-        events, has_more = _read(cursor, conversation, key, ("seq>%s AND seq<=%s", max(seq, least - 1), head), "seq")
+    events, has_more = _read(conversation, key, ("seq>%s AND seq<=%s", max(seq, least - 1), head), "seq")
     return OutlinePage(least, events, seq >= least, has_more)
 
 
 def before(conversation: int, key: str, head: int, seq: int) -> OutlinePage:
     """Read the page before an event."""
     least = max(1, head - NEWEST + 1)
-    with connection.cursor() as cursor:
-        events, has_more = _read(cursor, conversation, key, ("seq>=%s AND seq<%s", least, seq), "seq DESC")
+    events, has_more = _read(conversation, key, ("seq>=%s AND seq<%s", least, seq), "seq DESC")
     return OutlinePage(least, events[::-1], has_more, seq <= head)
 
 
 def _read(
-    cursor: CursorWrapper, conversation: int, key: str, where: tuple[str, int, int], order: str, limit: int = PAGE
+    conversation: int, key: str, where: tuple[str, int, int], order: str, limit: int = PAGE
 ) -> tuple[list[Stored], bool]:
     """Read up to `limit` events, and whether there are more. A failed call is represented by the step that ended it."""
     condition, *values = where
@@ -72,7 +68,8 @@ def _read(
         f" AND (kind IN ({marks(len(KINDS))}) OR (kind='tool_step' AND seq IN ({failed})))"
     )
     parameters = [conversation, *values, *KINDS, conversation, *FAILED]
-    rows = bounded_reads.rows(cursor, COLUMNS, source, parameters, order=order, limit=limit + 1)
+    with connection.cursor() as cursor:
+        rows = bounded_reads.rows(cursor, COLUMNS, source, parameters, order=order, limit=limit + 1)
     is_cut = bounded_reads.size(rows) > bounded_reads.READ_BYTES
     events = [Stored(key, *row) for row in rows[:limit]]
     return events, len(rows) > limit or is_cut
