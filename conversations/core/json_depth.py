@@ -30,8 +30,8 @@ def is_deeper(body: bytes, most: int) -> bool:
     if body.count(b"{") + body.count(b"[") <= most:
         return False
     depth = 0
-    for parts in _outside(body, 0):
-        steps = b"".join(parts[1]).translate(_STEPS, _OTHERS)
+    for _, parts, in_text in _split(body, 0):
+        steps = b"".join(parts[in_text::2]).translate(_STEPS, _OTHERS)
         up = steps.count(b"\1")
         if depth + up > most and max(accumulate(memoryview(steps).cast("b"), initial=depth)) > most:
             return True
@@ -48,7 +48,7 @@ def is_dense(body: bytes) -> bool:
 
 def pieces(body: bytes, start: int) -> Iterator[Piece]:
     """Yield a body in pieces, from a place outside strings."""
-    for at, _, parts, in_text in _split(body, start):
+    for at, parts, in_text in _split(body, start):
         whole = [part if (n + in_text) % 2 == 0 else b" " * len(part) for n, part in enumerate(parts)]
         yield Piece(at, b" ".join(whole))
 
@@ -59,19 +59,14 @@ def levels(piece: bytes, depth: int) -> "array[int]":
     return array("l", accumulate(memoryview(steps).cast("b"), initial=depth))[1:]
 
 
-def _outside(body: bytes, start: int) -> Iterator[tuple[int, list[bytes]]]:
-    for at, _, parts, in_text in _split(body, start):
-        yield at, parts[in_text::2]
-
-
-def _split(body: bytes, start: int) -> Iterator[tuple[int, int, list[bytes], int]]:
+def _split(body: bytes, start: int) -> Iterator[tuple[int, list[bytes], int]]:
     """Split each piece at its quotation marks, and say whether it begins inside a string (1 or 0)."""
     at, in_text = start, 0
     while at < len(body):
         end = _end(body, at)
         blank = body[at:end].replace(b"\\\\", b"  ").replace(b'\\"', b"  ")  # a run of backslashes pairs up
         parts = blank.split(b'"')
-        yield at, end, parts, in_text
+        yield at, parts, in_text
         at, in_text = end, (in_text + len(parts) - 1) % 2
 
 

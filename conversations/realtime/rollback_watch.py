@@ -16,7 +16,7 @@ from django.db import connection
 
 from conversations.access.audit.anchor_file import AuditAnchorFile
 from conversations.core import data_dir as datadir
-from conversations.core.background_loop import run_forever
+from conversations.core.background_loop import cancel_all, run_forever
 from conversations.core.database_files import OpenFiles
 from conversations.core.db_threads import DatabaseThreads
 from conversations.events.epoch import HighWater
@@ -91,6 +91,4 @@ async def watching() -> AsyncIterator[None]:
     try:
         yield
     finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await cancel_all([task])

@@ -13,7 +13,7 @@ from conversations.events import registry
 from conversations.events.log import bounded_reads
 from conversations.events.log.fork_lineage import ORIGIN, HistoryOrigin, LineagePart, lineage
 from conversations.events.log.records import LEFT, CallEvents, Stored
-from conversations.events.log.sql import marks
+from conversations.events.log.sql import marks, wanted
 
 COLUMNS = "seq,kind,at,principal,run,turn,event_id,body"
 STEPS = frozenset(registry.names_with("call_step"))
@@ -60,11 +60,10 @@ def call_ids(steps: Sequence[Stored]) -> dict[tuple[str, int], str]:
         cursor.execute(f"SELECT id,key FROM conversations_conversation WHERE key IN ({marks(len(keys))})", keys)
         key_of = dict(cursor.fetchall())
         id_of = {key: pk for pk, key in key_of.items()}
-        values = [number for key, seq in places if key in id_of for number in (id_of[key], seq)]
-        if not values:
+        stored = [(id_of[key], seq) for key, seq in places if key in id_of]
+        if not stored:
             return named
-        # Joined: SQLite serves a row value IN several rows by no index, it reads all calls there are.
-        with_clause = f"WITH wanted(conversation,seq) AS (VALUES {','.join(['(%s,%s)'] * (len(values) // 2))})"
+        with_clause, values = wanted(stored)
         ends = " UNION ALL ".join(
             f"SELECT t.conversation_id,t.{end},t.id FROM wanted CROSS JOIN conversations_toolcall t"
             f" WHERE t.{end} IS NOT NULL AND t.conversation_id=wanted.conversation AND t.{end}=wanted.seq"

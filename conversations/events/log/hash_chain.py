@@ -54,7 +54,8 @@ def fault_of_key(key: str, salt: bytes | None, key_digest: str, named: Collectio
 def tombstone_digest(seq: int, erased_by: str | None, body: str) -> str:
     """Return the digest by which `event.redacted` names a tombstone: the SHA-256 over its number, who erased it, and
     what replaces its body, joined by NUL, lower hex."""
-    return sha256(f"{_V2} tombstone\0{seq}\0{_marked(erased_by)}\0{body}".encode("utf-8", "replace")).hexdigest()
+    eraser = "" if erased_by is None else f"={erased_by}"
+    return sha256(f"{_V2} tombstone\0{seq}\0{eraser}\0{body}".encode("utf-8", "replace")).hexdigest()
 
 
 def link(
@@ -92,7 +93,3 @@ def format_of(prev: str, identity: str, row: Chained, *, oldest: int = 1, is_tom
     if oldest == 1 and not is_opaque:
         return int(row.hash == link_v1(prev, identity, row.seq, *columns, row.event_id, row.digest))
     return 0
-
-
-def _marked(text: str | None) -> str:
-    return "" if text is None else f"={text}"

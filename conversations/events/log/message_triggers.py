@@ -45,8 +45,9 @@ class MessageTriggers:
 
     def of(self, event: NewEvent, head: ConversationHead) -> Iterator[NewEvent]:
         """Return the events of the run that a message starts; `head.head_seq` is the message's seq."""
-        name = self._answerer(event, head)
-        if name is None:
+        message = event.payload
+        name = self.answerer(message.speaker, message.recipient or "", event.principal, head)
+        if name is None or not _is_candidate(event):
             return
         run, input_seq = new_id(), head.head_seq
         fields: dict[str, object] = {"id": new_id(), "run_id": run, "agent": name}
@@ -61,11 +62,6 @@ class MessageTriggers:
             yield from_internal(
                 head.key, {"event": "run.failed", **fields, "reason": "hop_limit", "error": why}, SYSTEM
             )
-
-    def _answerer(self, event: NewEvent, head: ConversationHead) -> str | None:
-        if not _is_candidate(event):
-            return None
-        return self.answerer(event.payload.speaker, event.payload.recipient or "", event.principal, head)
 
     def answerer(self, speaker: str, recipient: str, principal: str, head: ConversationGate) -> str | None:
         """Return the name of the agent that answers a message from `speaker` to `recipient`; None if no agent does."""
