@@ -76,18 +76,16 @@ _renamed = msgspec.json.Decoder(_Renamed)
 
 def new_id_of(body: str) -> str:
     """Return the new id that a stored `conversation.id_erased` names; empty where it cannot be read."""
-    renamed = _renaming_of(body)
-    return renamed.new_id if renamed else ""
+    return _renaming_of(body).new_id
 
 
 def kept_calls_of(body: str) -> dict[int, str]:
     """Return the ids of calls, by seq, that a stored `conversation.id_erased` keeps."""
-    renamed = _renaming_of(body)
-    return renamed.calls if renamed else {}
+    return _renaming_of(body).calls
 
 
-def _renaming_of(body: str) -> _Renamed | None:
+def _renaming_of(body: str) -> _Renamed:
     try:
         return _renamed.decode(body)
     except (msgspec.DecodeError, UnicodeError):
-        return None
+        return _Renamed("")
