@@ -1,10 +1,15 @@
-"""Group items one after another, so that no group is larger than a limit: of length, or of size in bytes."""
+"""Cut items into groups of limited length, or of limited size in bytes."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 T = TypeVar("T")
+
+
+def blocks(items: list[T], size: int) -> Iterator[list[T]]:
+    """Return a list in pieces of this many items, the last one perhaps of fewer."""
+    return (items[at : at + size] for at in range(0, len(items), size))
 
 
 def bounded_groups(

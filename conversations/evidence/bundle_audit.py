@@ -12,6 +12,7 @@ from typing import Any
 from django.db.models.query import QuerySet
 
 from conversations.access.audit import entry_facts
+from conversations.core.bounded_groups import blocks
 from conversations.core.secret_masking import mask, mask_json
 from conversations.evidence import tree
 from conversations.models import Approval, AuditEntry, Conversation, TreeLeaf
@@ -68,8 +69,7 @@ def _targets(conversations: Conversations) -> Iterator[list[str]]:
     targets = [f"conversation:{key}" for key in conversations.values_list("key", flat=True)]
     approval_ids = Approval.objects.filter(conversation__in=conversations).values_list("id", flat=True)
     targets += [f"approval:{id_}" for id_ in approval_ids]
-    for at in range(0, len(targets), BATCH):
-        yield targets[at : at + BATCH]
+    yield from blocks(targets, BATCH)
 
 
 def _numbers(conversations: Conversations) -> Iterator[int]:

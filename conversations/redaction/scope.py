@@ -11,6 +11,7 @@ from django.db.models import Q
 
 from conversations.access.permissions import Who
 from conversations.core import write_ahead_log
+from conversations.core.bounded_groups import blocks
 from conversations.core.errors import Conflict, Invalid
 from conversations.core.plain_text import counted
 from conversations.events.log import hash_chain
@@ -182,7 +183,7 @@ def _carry_out_about_person(by: Who, scope: RedactionScope, reason: str, **facts
     done: list[Redacted] = []
     refused = []
     for row, seqs in selection.events_of_person(scope.person, scope.words).items():
-        for page in _pages(seqs):
+        for page in blocks(seqs, MAX_EVENTS):
             try:
                 done += redact.redact(by, row.key, page, reason, about=scope.target, **facts)
             except Conflict as error:
@@ -200,7 +201,7 @@ def _carry_out_about_person(by: Who, scope: RedactionScope, reason: str, **facts
 def _parts(scope: RedactionScope) -> Iterator[list[Part]]:
     if scope.is_about_person:
         for row, seqs in selection.events_of_person(scope.person, scope.words).items():
-            for page in _pages(seqs):
+            for page in blocks(seqs, MAX_EVENTS):
                 yield selection.parts_of(row.key, page)
     elif scope.entries:
         return
@@ -208,11 +209,6 @@ def _parts(scope: RedactionScope) -> Iterator[list[Part]]:
         yield selection.parts_of_call(scope.call, scope.field)
     else:
         yield selection.parts_of(scope.conversation, scope.events)
-
-
-def _pages(seqs: Sequence[int]) -> Iterator[Sequence[int]]:
-    for at in range(0, len(seqs), MAX_EVENTS):
-        yield seqs[at : at + MAX_EVENTS]
 
 
 def _place(part: Part) -> RedactedPlace:

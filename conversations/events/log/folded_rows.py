@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.backends.utils import CursorWrapper
 from msgspec.structs import astuple
 
+from conversations.core.bounded_groups import blocks
 from conversations.events.log import sql
 from conversations.events.log.sql import ANNOTATION, CLASSED_CALL, TURN, USAGE, call_values, marks
 from conversations.events.log.sql_blocks import BLOCK
@@ -49,27 +50,19 @@ TABLES = {  # in the order in which they are corrected: what one tells, the next
 
 def keys_of_page(cursor: CursorWrapper, table: str, conversation: int, after: int, upto: int) -> set[Key]:
     """Return the keys of a conversation's rows that come from events of a page."""
-    of = TABLES[table]
-    cursor.execute(
-        f"SELECT {of.key} FROM {of.name} WHERE conversation_id=%s AND {of.seq}>%s AND {of.seq}<=%s",
-        [conversation, after, upto],
-    )
-    return {key for (key,) in cursor.fetchall()}
-
-
-def keys(cursor: CursorWrapper, table: str, conversation: int) -> set[Key]:
-    """Return the keys of all of a conversation's rows."""
-    of = TABLES[table]
-    cursor.execute(f"SELECT {of.key} FROM {of.name} WHERE conversation_id=%s", [conversation])
-    return {key for (key,) in cursor.fetchall()}
+    return keys(cursor, table, conversation, " AND {seq}>%s AND {seq}<=%s", after, upto)
 
 
 def outside(cursor: CursorWrapper, table: str, conversation: int, head: int) -> set[Key]:
     """Return the keys of rows that come from no event at all."""
+    return keys(cursor, table, conversation, " AND ({seq}<1 OR {seq}>%s)", head)
+
+
+def keys(cursor: CursorWrapper, table: str, conversation: int, condition: str = "", *values: int) -> set[Key]:
+    """Return the keys of a conversation's rows: of all, or of those that a further condition names."""
     of = TABLES[table]
-    cursor.execute(
-        f"SELECT {of.key} FROM {of.name} WHERE conversation_id=%s AND ({of.seq}<1 OR {of.seq}>%s)", [conversation, head]
-    )
+    where = f"conversation_id=%s{condition.format(seq=of.seq)}"
+    cursor.execute(f"SELECT {of.key} FROM {of.name} WHERE {where}", [conversation, *values])
     return {key for (key,) in cursor.fetchall()}
 
 
@@ -81,7 +74,7 @@ def wrong(
     of = TABLES[table]
     stored: dict[Key, Values] = {}
     key_index = of.columns.split(",").index(of.key)
-    for part in _blocks(row_keys):
+    for part in blocks(list(row_keys), BLOCK):
         cursor.execute(f"SELECT {of.columns} FROM {of.name} WHERE {_are(of, len(part))}", [conversation, *part])
         stored |= {row[key_index]: tuple(row) for row in cursor.fetchall()}
     return [key for key in row_keys if stored.get(key) != (of.values(expected[key]) if key in expected else None)]
@@ -146,8 +139,3 @@ def _fold_of(table: str, there: Sequence[Any]) -> RowChanges:
         if asked_at:
             changes.asked_at[conversation, name] = asked_at
     return changes
-
-
-def _blocks(values: Collection[Key]) -> Iterator[list[Key]]:
-    every = list(values)
-    return (every[at : at + BLOCK] for at in range(0, len(every), BLOCK))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 from django.db.backends.utils import CursorWrapper
 
+from conversations.core.bounded_groups import blocks
 from conversations.events.log.call_events import BROKEN_OFF
 from conversations.events.log.records import NewEvent
 from conversations.events.log.sql import CALL, marks
@@ -73,7 +73,7 @@ def uses(cursor: CursorWrapper, steps: Steps) -> dict[tuple[int, str | None, str
         if e.payload.tool_call_id and e.kind not in BROKEN_OFF
     }
     use_counts: dict[tuple[int, str | None, str], int] = {}
-    for block in _blocks(kinds):
+    for block in blocks(list(kinds), BLOCK):
         cursor.execute(_with(block, _LAST_USE), _flat(block))
         use_counts |= {
             (conversation, run or None, id_): nth for conversation, run, id_, nth in cursor.fetchall() if nth
@@ -104,7 +104,7 @@ def _oldest(cursor: CursorWrapper, column: str, counts: Counter[_Kind]) -> Itera
     for kind, count in counts.items():
         by_count.setdefault(1 << (count - 1).bit_length(), []).append(kind)
     for most, kinds in by_count.items():
-        for block in _blocks(kinds):
+        for block in blocks(kinds, BLOCK):
             cursor.execute(_with(block, _sql(cursor.db.vendor, column, most)), _flat(block))
             yield from cursor.fetchall()
 
@@ -116,7 +116,7 @@ def _sql(vendor: str, column: str, most: int) -> str:
 
 def _all(cursor: CursorWrapper, column: str, wanted: Collection[_Named]) -> Iterator[tuple[Any, ...]]:
     place = CALL.split(",").index(column)
-    for block in _blocks({value for _, value in wanted}):
+    for block in blocks(list({value for _, value in wanted}), BLOCK):
         named = f"{column} IN ({marks(len(block))}) AND finished_seq IS NULL"
         cursor.execute(f"SELECT {CALL} FROM conversations_toolcall WHERE {named}", block)
         yield from (row for row in cursor.fetchall() if (row[1], row[place]) in wanted)
@@ -128,19 +128,13 @@ def _asked_about(cursor: CursorWrapper, runs: Collection[_Named]) -> set[_Named]
     conversations: dict[str, list[int]] = {}
     for conversation, run in runs:
         conversations.setdefault(run, []).append(conversation)
-    for block in _blocks(conversations):
+    for block in blocks(list(conversations), BLOCK):
         cursor.execute(
             f"SELECT run,tool_call FROM conversations_approval WHERE run IN ({marks(len(block))}) AND status='pending'",
             block,
         )
         calls |= {(conversation, call) for run, call in cursor.fetchall() for conversation in conversations[run]}
     return calls
-
-
-def _blocks(values: Collection[Any]) -> Iterator[list[Any]]:
-    rest = iter(values)
-    while block := list(islice(rest, BLOCK)):
-        yield block
 
 
 def _with(kinds: Sequence[_Kind], sql: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
+from conversations.core.bounded_groups import blocks
 from conversations.core.errors import NotFound
 from conversations.events.log import bounded_reads, call_events
 from conversations.events.log.call_events import COLUMNS
@@ -47,10 +48,7 @@ class EventWindow(NamedTuple):
 
 def head(key: str) -> int:
     """Return a conversation's head seq; 0 if it does not exist."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT head_seq FROM conversations_conversation WHERE key=%s", [key])
-        row = cursor.fetchone()
-    return int(row[0]) if row else 0
+    return heads([key]).get(key, 0)
 
 
 def column_at(positions: Sequence[tuple[int, int]], column: str) -> dict[tuple[int, int], Any]:
@@ -84,8 +82,7 @@ def keys_of(rows: Sequence[int]) -> dict[int, str]:
 
 def _conversations(column: str, values: Sequence[Any], columns: str) -> Iterator[Any]:
     with connection.cursor() as cursor:
-        for at in range(0, len(values), 1000):
-            block = values[at : at + 1000]
+        for block in blocks(list(values), 1000):
             sql = f"SELECT {columns} FROM conversations_conversation WHERE {column} IN ({marks(len(block))})"
             cursor.execute(sql, block)
             yield from cursor.fetchall()

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any
 
 import redis
 import redis.asyncio
 
+from conversations.core.bounded_groups import blocks
 from conversations.core.failpoints import failpoint
 from conversations.events.payload import MAX_BYTES
 from conversations.models import RedisPosition
@@ -35,7 +36,6 @@ MIN_ROUND_S = 0.2  # seconds between two such rounds of looking, however long on
 HEAVY_EVERY = 30.0  # seconds between looks at streams with entries so large that XINFO, which carries two, is dear
 LOOKED_AT = 100  # quiet streams described at each scan, in turn
 
-T = TypeVar("T")
 _place = attrgetter("place")
 Raw = tuple[Stream, int, list[Any]]  # a stream, how many entries came before, what XREAD answered
 
@@ -168,7 +168,7 @@ class StreamsReader:
         """Find streams, read the cold ones, check those with new entries and some of the idle ones."""
         await self.drain()
         await self._scan()
-        for streams in _slices(self.streams.cold(), SLICE):
+        for streams in blocks(self.streams.cold(), SLICE):
             await self._read(streams)
         await self.drain()
         quiet = self.streams.all()
@@ -222,7 +222,7 @@ class StreamsReader:
                 fresh.append(first_seen(key, found_at))
             else:
                 self.streams.put([self._stream_at(key, row)])
-        for batch in _slices(fresh, SLICE):
+        for batch in blocks(fresh, SLICE):
             described = [(stream, info) for stream, info in await self._describe(batch) if info is not None]
             for stream, info in described:
                 stream.entries_read = gap_detection.base_of(info)
@@ -243,7 +243,7 @@ class StreamsReader:
         left, self._positions = self._positions, {}
         streams += [self._stream_at(name.encode(), row) for name, row in left.items()]
         gone: list[Stream] = []
-        for batch in _slices(streams, SLICE):
+        for batch in blocks(streams, SLICE):
             described = await self._describe(batch)
             gone += [stream for stream, info in described if info is None]
             self.streams.put([stream for stream, info in described if info is not None])
@@ -253,7 +253,7 @@ class StreamsReader:
     async def _look(self, streams: list[Stream]) -> None:
         """Report what is missing from these streams."""
         losses: list[Loss] = []
-        for batch in _slices(streams, SLICE):
+        for batch in blocks(streams, SLICE):
             for stream, info in await self._describe(batch):
                 if info is None:
                     continue  # the next scan says so
@@ -274,7 +274,7 @@ class StreamsReader:
         return loss
 
     async def _report_losses(self, losses: list[Loss]) -> None:
-        for batch in _slices(losses, BATCH):
+        for batch in blocks(losses, BATCH):
             waiting = {loss.stream.name for loss in await self._database(self._filing.report_losses, batch)}
             for loss in batch:
                 if loss.stream.name in waiting:
@@ -333,8 +333,3 @@ def _light_first(reads: list[Raw]) -> list[list[Raw]]:
     heavy = [raw for raw in reads if any(len(value) > MAX_BYTES for _, fields in raw[2] for value in fields or ())]
     light = [raw for raw in reads if raw not in heavy] if heavy else reads
     return [group for group in (light, heavy) if group]
-
-
-def _slices(items: Sequence[T], size: int) -> Iterator[list[T]]:
-    for at in range(0, len(items), size):
-        yield list(items[at : at + size])

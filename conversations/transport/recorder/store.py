@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from django.db import OperationalError, connection
 
+from conversations.core.bounded_groups import blocks
 from conversations.core.database_clock import database_now
 from conversations.core.db_threads import is_unavailable, sqlstate
 from conversations.core.ids import new_id
@@ -81,9 +82,8 @@ class EntryStore:
             for s in streams
         ]
         with log.write_transaction():
-            names = [row.stream for row in rows]
-            for at in range(0, len(names), BLOCK):
-                if RedisPosition.objects.filter(stream__in=names[at : at + BLOCK]).exists():
+            for names in blocks([row.stream for row in rows], BLOCK):
+                if RedisPosition.objects.filter(stream__in=names).exists():
                     raise RecorderSuperseded("another recorder found these streams first")
             RedisPosition.objects.bulk_create(rows, batch_size=BLOCK)
         self._stored |= {s.name: s.last_id for s in streams}
@@ -255,11 +255,10 @@ class EntryStore:
                 self._stored[name] = to[0]
 
 
-def _change(sql: str, flat: Sequence[tuple[Any, ...]]) -> None:
+def _change(sql: str, flat: list[tuple[Any, ...]]) -> None:
     """Change positions in blocks, each from its last known value. Raises RecorderSuperseded if one is elsewhere."""
     with connection.cursor() as cursor:
-        for at in range(0, len(flat), BLOCK):
-            block = flat[at : at + BLOCK]
+        for block in blocks(flat, BLOCK):
             marks = ",".join([f"({','.join(['%s'] * len(block[0]))})"] * len(block))
             cursor.execute(sql.format(marks), [value for row in block for value in row])
             if cursor.rowcount != len(block):
@@ -356,8 +355,8 @@ def _concerned(names: Sequence[str]) -> dict[str, str]:
     streams = {name: suffix for name, suffix in suffixes.items() if name.startswith("stream:")}
     chats = {name: suffix for name, suffix in suffixes.items() if name.startswith("chat:")}
     existing: set[str] = set()
-    for at in range(0, len(keys := sorted(chats.values())), BLOCK):
-        matching = Conversation.objects.visible().filter(key__in=keys[at : at + BLOCK])
+    for keys in blocks(sorted(chats.values()), BLOCK):
+        matching = Conversation.objects.visible().filter(key__in=keys)
         existing.update(matching.values_list("key", flat=True))
     fit = {name: key for name, key in streams.items() if key.strip() and len(key) <= payload.MAX_KEY}
     return fit | {name: key for name, key in chats.items() if key in existing}
