@@ -11,8 +11,6 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from django.db import connection
-
 from conversations.core import crash_reports, schema_state
 from conversations.core.database_clock import database_now
 from conversations.core.write_transaction import write_transaction
@@ -62,7 +60,9 @@ class Heartbeat:
         facts["warnings"] = [*filter(None, [newer]), *crash_reports.recent_crashes(), *facts.get("warnings", ())]
         with write_transaction():
             row = {"kind": self._kind, "version": release(), "started_at": self._started_at, "seen_at": now}
-            _store(row | {"name": self.name, "facts": json.dumps(facts)})
+            row["facts"] = json.dumps(facts)
+            node = Node(name=self.name, **row)
+            Node.objects.bulk_create([node], update_conflicts=True, unique_fields=["name"], update_fields=[*row])
             if now - self._forgot_at > FORGET_EVERY * 1e6:
                 self._forgot_at = now
                 Node.objects.filter(seen_at__lt=now - int(FORGET_AFTER * 1e6)).delete()
@@ -76,16 +76,6 @@ class Heartbeat:
         """Beat, then sleep until the next beat is due; for `background_loop.run_forever`."""
         await asyncio.to_thread(self.beat)
         await asyncio.sleep(BEAT_EVERY)
-
-
-def _store(row: dict[str, Any]) -> None:
-    """Insert or update the row in one statement."""
-    names = ",".join(row)
-    news = ",".join(f"{name}=excluded.{name}" for name in row)
-    marks = ",".join(["%s"] * len(row))
-    sql = f"INSERT INTO conversations_node({names}) VALUES ({marks}) ON CONFLICT(name) DO UPDATE SET {news}"
-    with connection.cursor() as cursor:
-        cursor.execute(sql, list(row.values()))
 
 
 def known_nodes() -> list[tuple[Node, bool]]:
