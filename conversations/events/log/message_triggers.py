@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 from conversations.core import principals
 from conversations.core.ids import new_id
 from conversations.core.principals import SYSTEM
 from conversations.events.log.records import NewEvent, from_internal
 from conversations.events.projections import ConversationHead
-from conversations.models import Agent
+from conversations.models import Agent, Conversation
 
 MAX_HOPS = 20
-
-
-class ConversationGate(Protocol):
-    """What the rule needs to know about a conversation: its locked head, or its row."""
-
-    key: str
-    handler: str
-    owner: str
 
 
 class MessageTriggers:
@@ -63,7 +54,9 @@ class MessageTriggers:
                 head.key, {"event": "run.failed", **fields, "reason": "hop_limit", "error": why}, SYSTEM
             )
 
-    def answerer(self, speaker: str, recipient: str, principal: str, head: ConversationGate) -> str | None:
+    def answerer(
+        self, speaker: str, recipient: str, principal: str, head: ConversationHead | Conversation
+    ) -> str | None:
         """Return the name of the agent that answers a message from `speaker` to `recipient`; None if no agent does."""
         kind, _, name = recipient.partition(":")
         if kind == "agent":
