@@ -30,14 +30,14 @@ class RedactionWatch:
     def look(self) -> None:
         """Handle new redactions, and repeat those that an older copy in the database's place does not have; what SQLite
         cannot do now because of readers is done at the next check."""
-        newest, before = _newest(), self._newest_seen
+        newest, before = redact.newest(), self._newest_seen
         if newest < before:
             before = -1
         if before < 0:
             if count := journal.apply(self._data_dir / journal.NAME):
                 logger.warning("the database is older than redactions.jsonl: %s events were redacted again", count)
             redact.fold_rest()
-            newest = _newest()
+            newest = redact.newest()
             self._journal = journal.JournalWriter(self._data_dir)
         if newest > before:
             _forget_drawn(before)
@@ -68,11 +68,3 @@ def purge() -> bool:
         logger.warning("redacted text is still in the write-ahead log: %s", error)
         return False
     return not is_busy
-
-
-def _newest() -> int:
-    """Return the newest redaction. Queried every second, so plain SQL."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT MAX(id) FROM conversations_redaction")
-        (newest,) = cursor.fetchone()
-    return int(newest or 0)

@@ -86,12 +86,10 @@ def containing(words: Sequence[str]) -> list[str]:
 
 def newest(after: int) -> tuple[int, int]:
     """Return the newest redaction, and when the newest one of an id after that number was made (µs UTC; 0 if there is
-    none). Asked each second: plain SQL."""
+    none)."""
+    if (last := redact.newest()) <= after:
+        return after, 0
     with connection.cursor() as cursor:
-        cursor.execute("SELECT MAX(id) FROM conversations_redaction")
-        last = cursor.fetchone()[0] or 0
-        if last <= after:
-            return after, 0
         cursor.execute("SELECT MAX(at) FROM conversations_redaction WHERE id>%s AND field=%s", [after, redact.ID_FIELD])
         return last, cursor.fetchone()[0] or 0
 

@@ -25,11 +25,16 @@ def at(entry_id: str) -> int:
     return order(entry_id)[0] * 1000
 
 
-def when(entry_id: str | None) -> str | None:
-    """Return when the entry was added, ISO 8601; None for the start, and for an id that is not a time."""
-    if entry_id is None or entry_id == START:
-        return None
+def moment(entry_id: str) -> datetime | None:
+    """Return when the entry was added; None for the start, and for an id that is not a time."""
     try:
-        return datetime.fromtimestamp(order(entry_id)[0] / 1000, UTC).isoformat(timespec="milliseconds")
+        milliseconds, _ = order(entry_id)
+        return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def when(entry_id: str | None) -> str | None:
+    """Return `moment`, ISO 8601."""
+    added = moment(entry_id or START)
+    return added.isoformat(timespec="milliseconds") if added else None

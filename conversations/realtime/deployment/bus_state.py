@@ -1,7 +1,7 @@
 """What goes over the bus: Redis streams and how far they are read, and posts on topics without a conversation."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -9,6 +9,7 @@ from markupsafe import Markup
 from conversations.core import hidden_characters
 from conversations.models import Post, RedisPosition
 from conversations.rendering import json_tree
+from conversations.transport import entry_ids
 
 MAX_STREAMS = 20  # drawn; the rest is found by name
 RECENT = 200  # posts without a conversation that are looked at
@@ -49,7 +50,7 @@ def streams(text: str = "") -> list[RedisStream]:
     positions = RedisPosition.objects.filter(stream__icontains=text) if text else RedisPosition.objects.all()
     rows = positions.order_by("-last_id", "stream").values_list("stream", "last_id", "entries_read")[:MAX_STREAMS]
     return [
-        RedisStream(hidden_characters.spelled_out(name), last_id, _moment(last_id), read)
+        RedisStream(hidden_characters.spelled_out(name), last_id, entry_ids.moment(last_id), read)
         for name, last_id, read in rows
     ]
 
@@ -74,10 +75,3 @@ def _message(number: int, body: str, is_sent: bool) -> OutgoingBusMessage:
     line = hidden_characters.spelled_out(" ".join(body[:LINE].split())) + ("…" if len(body) > LINE else "")
     html = json_tree.draw(body) if len(body) <= MAX_MESSAGE else json_tree.draw_verbatim(body[:MAX_MESSAGE] + "…")
     return OutgoingBusMessage(number, line, html, is_sent)
-
-
-def _moment(last_id: str) -> datetime | None:
-    milliseconds = last_id.partition("-")[0]
-    if not (milliseconds.isascii() and milliseconds.isdecimal()) or not 0 < int(milliseconds) < 253_402_300_800_000:
-        return None
-    return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
