@@ -13,8 +13,8 @@ from agents import Model, ModelResponse, Usage
 from agents.items import TResponseInputItem, TResponseStreamEvent
 
 from agents_app.agui import event_reader, http_stream, interrupt_decisions, remote_claims, remote_input
-from agents_app.agui.answer_events import AnswerEvents
 from agents_app.agui.http_stream import RemoteFailed
+from agents_app.answer_events import AnswerEvents
 from agents_app.run_scope import current_scope
 from conversations.core.outbound_address import AllowList
 from conversations.core.remote_agent_setting import RemoteAgent

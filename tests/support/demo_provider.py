@@ -10,7 +10,7 @@ from uuid import uuid4
 from agents import Agent, FunctionTool, handoff
 
 from agents_app.demo.decisions import DemoCall, DemoOffer, Say, decide
-from agents_app.demo.model import _events, _item, _spent
+from agents_app.demo.model import _events
 from tests.support.provider_server import Answer, Asked, ProviderServer
 
 PREFIX = "transfer_to_"
@@ -26,8 +26,7 @@ def answer(_n: int, request: Asked) -> Answer:
 def _responses(body: dict[str, Any]) -> Iterator[bytes]:
     items = body["input"] if isinstance(body["input"], list) else [{"role": "user", "content": body["input"]}]
     form = body.get("text", {}).get("format", {})
-    item = _item(_decided(items, body.get("tools", ()), form.get("schema")))
-    for event in _events(item, _spent(items, item)):
+    for event in _events(items, _decided(items, body.get("tools", ()), form.get("schema"))):
         yield f"event: {event.type}\ndata: {event.model_dump_json(by_alias=True, exclude_none=True)}\n\n".encode()
 
 

@@ -1,4 +1,5 @@
-"""An answer as the SDK's stream of it: opened with its first word, closed with the whole. No protocol, no Django."""
+"""An answer as the SDK's stream of it: opened with its first word, closed with the whole. For the models that are made
+here: the demo's, and remote agents. No Django."""
 
 from __future__ import annotations
 
