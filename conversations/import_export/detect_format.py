@@ -20,7 +20,7 @@ Shape = Literal["document", "lines", "archive", "database"]
 
 
 class Format(Protocol):
-    """What a format's module offers. `fits` is given, by shape:
+    """What a format's module offers, or each of its `SESSIONS`. `fits` is given, by shape:
 
     | shape | sample |
     |---|---|
@@ -41,14 +41,15 @@ class Format(Protocol):
         """Read one recording after another."""
 
 
-def _modules() -> tuple[Format, ...]:
+def _formats() -> tuple[Format, ...]:
     names = sorted(module.name for module in pkgutil.iter_modules(formats.__path__))
     modules = [import_module(f"{formats.__name__}.{name}") for name in names]
-    return cast(tuple[Format, ...], tuple(sorted(modules, key=lambda module: hasattr(module, "IS_GENERAL"))))
+    several = [each for module in modules for each in getattr(module, "SESSIONS", (module,))]
+    return cast(tuple[Format, ...], tuple(sorted(several, key=lambda each: hasattr(each, "IS_GENERAL"))))
 
 
-FORMATS = _modules()
-NAMES = tuple(sorted((module.NAME for module in FORMATS), key=str.lower))
+FORMATS = _formats()
+NAMES = tuple(sorted((each.NAME for each in FORMATS), key=str.lower))
 
 
 def recordings(path: Path, report: ImportReport) -> Iterator[Recording]:

@@ -9,21 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from conversations.coding_agents import claude_code_session, codex_session, pi_session
 from conversations.coding_agents.session_events import SessionEvent
 from conversations.coding_agents.session_lines import Line, SessionReader
 from conversations.core.errors import Conflict, Invalid, SwitchboardError, TooLarge
 from conversations.import_export.file_reader import LOOK, MAX_LINE
+from conversations.import_export.formats.coding_agents import SESSIONS
 from conversations.import_export.recording import decoded
 
 Publish = Callable[[str, dict[str, Any], str], None]  # topic, payload, bus id; returns when it is stored
 Report = Callable[[str], None]
 
-READERS: tuple[tuple[Callable[[object], bool], Callable[[Line], SessionReader]], ...] = (
-    (claude_code_session.is_line, claude_code_session.ClaudeCodeSession),
-    (codex_session.is_line, codex_session.CodexSession),
-    (pi_session.is_line, pi_session.PiSession),
-)
 CHUNK = 1 << 20
 BEGINNING, END = 4096, 64  # bytes of what was read, by which a file is known again
 
@@ -140,10 +135,10 @@ class SessionFollower:
     def _read_line(self, number: int, line: Line) -> None:
         if self._reader is None:
             self._before = [*self._before[-LOOK:], (number, line)]
-            reader = next((reader for is_line, reader in READERS if is_line(line)), None)
-            if reader is None:
+            known = next((each for each in SESSIONS if each.fits(line)), None)
+            if known is None:
                 return
-            new = reader(line)
+            new = known.reader_of(line)
             if new.speaker.conversation == self.conversation:
                 self._rest = []  # the file says it again
             self._publish_rest()
