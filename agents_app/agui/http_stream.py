@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 import httptools
 
 from conversations.core import http_post, outbound_address
-from conversations.core.http_post import PostFailed
+from conversations.core.http_post import ParsedAnswer, PostFailed
 from conversations.core.outbound_address import AddressRefused, AllowList
 
 CHUNK = 64 << 10
@@ -19,42 +19,6 @@ MAX_REASON = 2000  # bytes of an answer that refuses
 
 class RemoteFailed(Exception):
     """The remote agent could not be asked, or did not answer as it should; the words are for people."""
-
-
-class _Head:
-    """What httptools reads of an answer."""
-
-    def __init__(self) -> None:
-        self.parser = httptools.HttpResponseParser(self)
-        self.content_type = ""
-        self.status = 0
-        self.is_complete = False
-        self.body: list[bytes] = []
-        self.bytes_without_body = 0  # since the last piece of it: headers, trailers, announcements
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep the content type."""
-        if name.lower() == b"content-type":
-            self.content_type = value.decode("latin-1").partition(";")[0].strip().lower()
-
-    def on_headers_complete(self) -> None:
-        """Take the status, unless it only announces another."""
-        if (status := self.parser.get_status_code()) >= 200:
-            self.status = status
-
-    def on_body(self, body: bytes) -> None:
-        """Take a piece."""
-        self.body.append(body)
-        self.bytes_without_body = 0
-
-    def on_message_complete(self) -> None:
-        """Note the end."""
-        self.is_complete = self.status > 0
-
-    def take_body(self) -> bytes:
-        """Return what came since."""
-        data, self.body = b"".join(self.body), []
-        return data
 
 
 async def post(
@@ -83,8 +47,8 @@ async def post(
 
 
 async def _answer(reader: asyncio.StreamReader, silence_s: float) -> AsyncIterator[bytes]:
-    head = _Head()
-    while not head.is_complete:
+    head = ParsedAnswer()
+    while not head.is_over:
         try:
             async with asyncio.timeout(silence_s):
                 data = await reader.read(CHUNK)
@@ -105,11 +69,11 @@ async def _answer(reader: asyncio.StreamReader, silence_s: float) -> AsyncIterat
             raise RemoteFailed(f"the response has the type {head.content_type[:80] or 'none'}, not text/event-stream")
         if head.status == 200 and (piece := head.take_body()):
             yield piece
-        if head.status not in (0, 200) and (head.is_complete or sum(map(len, head.body)) > MAX_REASON):
+        if head.status not in (0, 200) and (head.is_over or len(head.body) > MAX_REASON):
             raise _refused(head)
 
 
-def _refused(head: _Head) -> RemoteFailed:
+def _refused(head: ParsedAnswer) -> RemoteFailed:
     """Word an answer that is not a stream."""
     if not head.status:
         return RemoteFailed("the connection was closed without an answer")

@@ -126,47 +126,59 @@ def _request(to: OutboundUrl, headers: Mapping[str, str], body: bytes) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode("ascii") + body
 
 
-class _AnswerHead:
-    """What httptools parses of an answer."""
+class ParsedAnswer:
+    """What httptools parses of an answer. Also of one that is a stream (`agents_app.agui.http_stream`)."""
 
     def __init__(self) -> None:
-        self.answer: Answer | None = None
-        self.body = bytearray()
-        self.is_over = False
         self.parser = httptools.HttpResponseParser(self)
-        self._retry_after: int | None = None
+        self.status = 0  # while only a 1xx precedes the final one
+        self.content_type = ""
+        self.retry_after_s: int | None = None
+        self.body = bytearray()
+        self.bytes_without_body = 0  # since the last piece of it: headers, trailers, announcements
+        self.is_over = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep the Retry-After header."""
-        if name.lower() == b"retry-after" and value.isdigit() and len(value) < 8:
-            self._retry_after = int(value)
+        """Keep the content type and Retry-After; trailers do not count."""
+        if self.status:
+            return
+        if name.lower() == b"content-type":
+            self.content_type = value.decode("latin-1").partition(";")[0].strip().lower()
+        elif name.lower() == b"retry-after" and value.isdigit() and len(value) < 8:
+            self.retry_after_s = int(value)
 
     def on_headers_complete(self) -> None:
         """Keep the status, unless it is a 1xx that precedes the final one."""
-        if (status := self.parser.get_status_code()) >= 200 and self.answer is None:
-            self.answer = Answer(status, self._retry_after)
+        if (status := self.parser.get_status_code()) >= 200 and not self.status:
+            self.status = status
 
     def on_body(self, data: bytes) -> None:
         """Keep a piece of the body."""
         self.body += data
+        self.bytes_without_body = 0
 
     def on_message_complete(self) -> None:
         """Note the end of the answer, unless it is a 1xx."""
-        self.is_over = self.answer is not None
+        self.is_over = self.status > 0
+
+    def take_body(self) -> bytes:
+        """Return what came of the body since."""
+        data, self.body = bytes(self.body), bytearray()
+        return data
 
 
 async def _answer(reader: asyncio.StreamReader, *, reads_body: bool) -> Answer:
-    head, size = _AnswerHead(), 0
-    while head.answer is None or (reads_body and not head.is_over):
+    head, size = ParsedAnswer(), 0
+    while not head.status or (reads_body and not head.is_over):
         data = await reader.read(CHUNK)
         size += len(data)
-        if not data and head.answer is not None:
+        if not data and head.status:
             break  # the end of the connection is that of the body
         if not data or size > MAX_ANSWER:
             raise PostFailed("the answer is not HTTP" if data else "the connection was closed without an answer")
         try:
             head.parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            if head.answer is None:
+            if not head.status:
                 raise PostFailed("the answer is not HTTP") from None
-    return head.answer._replace(body=bytes(head.body)) if reads_body else head.answer
+    return Answer(head.status, head.retry_after_s, bytes(head.body) if reads_body else b"")
