@@ -24,17 +24,14 @@ class Api:
     """Calls to one server. Safe to use from many threads: each call has its own connection."""
 
     def __init__(self, url: str, token: str, timeout_s: float) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"url must be http://… or https://…; got {url!r}")
+        self._tls = ssl.create_default_context() if urlsplit(url).scheme == "https" else None
+        connection_to(url, timeout_s, self._tls)  # so that a wrong address is told here
         if not token or not token.isascii() or not token.isprintable():
             raise ValueError("token must be a bearer token")
         self.url = url
-        self._is_tls, self._host, self._port = parts.scheme == "https", parts.hostname, parts.port
-        self._base = parts.path.rstrip("/") + "/api/v1/"
+        self._base = urlsplit(url).path.rstrip("/") + "/api/v1/"
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         self._timeout_s = timeout_s
-        self._tls = ssl.create_default_context() if self._is_tls else None
         self._idle: deque[http.client.HTTPConnection] = deque()
 
     def publish(self, lines: Sequence[bytes]) -> list[Refused | None]:
@@ -112,14 +109,21 @@ class Api:
         try:
             connection = self._idle.pop()
         except IndexError:
-            if self._tls:
-                secure = http.client.HTTPSConnection(self._host, self._port, timeout=timeout_s, context=self._tls)
-                return secure, False
-            return http.client.HTTPConnection(self._host, self._port, timeout=timeout_s), False
+            return connection_to(self.url, timeout_s, self._tls), False
         connection.timeout = timeout_s
         if connection.sock is not None:
             connection.sock.settimeout(timeout_s)
         return connection, True
+
+
+def connection_to(url: str, timeout_s: float, tls: ssl.SSLContext | None = None) -> http.client.HTTPConnection:
+    """Return a connection to a server, which is opened by its first request. Raises ValueError for a wrong address."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"url must be http://… or https://…; got {url!r}")
+    if parts.scheme == "https":
+        return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=timeout_s, context=tls)
+    return http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout_s)
 
 
 def _judge(url: str, answer: http.client.HTTPResponse, text: bytes) -> Any:

@@ -7,12 +7,12 @@ import http.client
 import json
 import logging
 import random
-import ssl
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
+from switchboard.api import connection_to
 from switchboard.errors import Refused, Unreachable
 
 QUIET_S = 45.0  # the server says something every 15 s; who hears nothing for so long connects again
@@ -75,7 +75,7 @@ def _connected(url: str, token: str, conversation: str, after: str | None) -> It
     """Yield the events of one connection. Raises `Unreachable` when it breaks, `Refused` if the server rejects it."""
     fields = {"conversation": conversation} if conversation else {}
     query = urlencode(fields | ({"after": after} if after is not None else {}))
-    connection = _connection(url)
+    connection = connection_to(url, QUIET_S)
     try:
         headers = {"Authorization": f"Bearer {token}", "Accept": "text/event-stream"}
         connection.request("GET", f"{urlsplit(url).path.rstrip('/')}/api/v1/events?{query}", headers=headers)
@@ -89,16 +89,6 @@ def _connected(url: str, token: str, conversation: str, after: str | None) -> It
         raise Unreachable(f"{url} does not respond: {error or type(error).__name__}") from error
     finally:
         connection.close()
-
-
-def _connection(url: str) -> http.client.HTTPConnection:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"url must be http://… or https://…; got {url!r}")
-    if parts.scheme == "https":
-        context = ssl.create_default_context()
-        return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=QUIET_S, context=context)
-    return http.client.HTTPConnection(parts.hostname, parts.port, timeout=QUIET_S)
 
 
 def _messages(answer: http.client.HTTPResponse) -> Iterator[FeedMessage]:

@@ -33,6 +33,7 @@ from conversations.core.json_values import text_of
 from conversations.events.payload import clean_text
 from conversations.import_export.import_lines import ImportedConversation, LineReceiver, imported
 from conversations.import_export.recording import encoded
+from switchboard.api import connection_to
 from switchboard.errors import Unreachable
 
 PUBLISH, REPORT, DOOR = "/api/v1/publish", "/api/v1/report", "/api/v1/door"
@@ -229,11 +230,10 @@ def _renewed(client: ServerClient) -> tuple[str, str]:
 
 
 def _connect(address: str) -> http.client.HTTPConnection:
-    url = urlsplit(address)
-    if url.scheme not in ("http", "https") or not url.hostname:
-        raise Invalid(f"must be an address like https://switchboard.example.com; got {address!r}")
-    kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-    return kind(url.hostname, url.port, timeout=TIMEOUT)
+    try:
+        return connection_to(address, TIMEOUT)
+    except ValueError:
+        raise Invalid(f"must be an address like https://switchboard.example.com; got {address!r}") from None
 
 
 def _path_at(address: str, path: str) -> str:

@@ -4,7 +4,6 @@ import contextlib
 import gzip
 import http.client
 import socket
-import ssl
 import threading
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -13,9 +12,10 @@ from urllib.parse import urlsplit
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
+from switchboard.api import connection_to
+
 PATH = "/v1/traces"
 MAX_ANSWER = 64 << 10  # bytes
-PORTS = {"http": 80, "https": 443}
 FINAL = (400, 413, 415, 422)  # the request is at fault: sent again it would be refused again
 
 
@@ -42,17 +42,14 @@ class Collector:
     """A connection to a collector. `close`, from any thread, ends a request in progress."""
 
     def __init__(self, endpoint: str, headers: Mapping[str, str], timeout_s: float) -> None:
-        parts = urlsplit(endpoint)
-        self._scheme, self._host = parts.scheme, parts.hostname or ""
-        self._port = parts.port or PORTS.get(parts.scheme, 80)
-        path = parts.path.rstrip("/")
+        self._endpoint, path = endpoint, urlsplit(endpoint).path.rstrip("/")
         self._path = path if path.endswith(PATH) else path + PATH
         self._headers, self._timeout_s = headers, timeout_s
         self._socket: socket.socket | None = None  # of a request in progress
 
     def send(self, body: bytes) -> CollectorAnswer:
         """Send one request. Raises OSError or http.client.HTTPException if there was no answer, or none in time."""
-        connection = self._open()
+        connection = connection_to(self._endpoint, self._timeout_s)
         try:
             connection.connect()
             self._socket = connection.sock  # which `http.client` forgets before the body of an answer that closes it
@@ -91,12 +88,6 @@ class Collector:
         if (wire := self._socket) is not None:
             with contextlib.suppress(OSError):
                 wire.shutdown(socket.SHUT_RDWR)
-
-    def _open(self) -> http.client.HTTPConnection:
-        if self._scheme == "https":
-            tls = ssl.create_default_context()
-            return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout_s, context=tls)
-        return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_s)
 
 
 def _answer(response: http.client.HTTPResponse) -> CollectorAnswer:
