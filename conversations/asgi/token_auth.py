@@ -20,7 +20,6 @@ from conversations.asgi import route
 from conversations.core import principals
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import NotAllowed, NotSignedIn
-from conversations.core.principals import Principal
 from conversations.core.recently_used import RecentlyUsed
 
 logger = logging.getLogger(__name__)
@@ -85,20 +84,9 @@ class TokenAuthenticator:
             token.requests -= 1
             token.used_at = timezone.now()
 
-    async def require(self, scope: route.Scope, verb: str) -> Principal:
-        """Return the caller of a request by its token. Raises NotSignedIn without a valid token, NotAllowed without the
-        permission.
-
-        Refusals are counted for the audit log.
-        """
-        caller = await self.caller(scope, verb)
-        if caller.agent:
-            raise await self.refuse(scope, verb, caller)
-        return caller.principal
-
     async def caller(self, scope: route.Scope, verb: str) -> Caller:
-        """Return the caller like `require`, but also accept an agent's token, whose permissions depend on the
-        target."""
+        """Return the caller of a request by its token; of an agent's, the permissions depend on the target. Raises
+        NotSignedIn without a valid token, NotAllowed without the permission. Refusals are counted for the audit log."""
         secret = route.bearer(scope)
         caller = None
         if secret:

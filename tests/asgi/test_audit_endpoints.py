@@ -33,7 +33,7 @@ def refused():
 def test_an_unknown_token_at_a_door_is_counted(authenticator):
     for _ in range(3):
         with pytest.raises(NotSignedIn):
-            asyncio.run(authenticator.require(carrying("sb_made-up"), "publish"))
+            asyncio.run(authenticator.caller(carrying("sb_made-up"), "publish"))
 
     assert refused() == [("publish", "door", "10.0.0.1")]
 
@@ -42,7 +42,7 @@ def test_a_token_without_the_right_is_counted_by_its_name(authenticator):
     words = tokens.make_token(SYSTEM, "ci", "viewer")
 
     with pytest.raises(NotAllowed):
-        asyncio.run(authenticator.require(carrying(words), "publish"))
+        asyncio.run(authenticator.caller(carrying(words), "publish"))
 
     assert refused() == [("publish", "token:ci", "10.0.0.1")]
 
