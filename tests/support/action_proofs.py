@@ -91,7 +91,6 @@ ELSEWHERE: dict[str, str] = {
     "decide.authors": "- it reads",
     "decide.store_decision": "test_auto_approval.py::test_a_rule_and_a_person_at_once_make_one_decision",
     "decide.requeue_or_end_if_decided": "test_external_approvals.py::test_a_decision_ends_the_waiting",
-    "decide.parse_request_body": "- it reads",
     "decide.apply_decision": "test_auto_approval.py::test_of_two_who_approve_always_one_makes_a_rule",
     "claims.begin_execution": "test_runs.py::test_a_call_is_entered_once_in_whatever_attempt",
     "claims.our_call_id": "- it computes an id",

@@ -6,6 +6,7 @@ the rule's creator may no longer decide, or not about this run (four eyes). Rule
 person has replayed waits for a person.
 """
 
+import json
 from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
@@ -84,7 +85,7 @@ def _waiting(rules: auto_approval_rules.Rules) -> Iterator[_WaitingRequest]:
         some = Approval.objects.filter(id__in=ids[at : at + bounded_reads.FETCHED]).order_by("id")
         rows = some.annotate(asked=Subquery(requests[:1]), team=Subquery(teams))
         for approval, conversation, body, team in rows.values_list("id", "conversation_id", "asked", "team"):
-            call = auto_approval_rules.call_of(decide.parse_request_body(body), team or "")
+            call = auto_approval_rules.call_of(json.loads(body), team or "")
             of_tool = rules.get(call.lookup_key, ())
             if any(auto_approval_rules.fits(rule, call, is_destructive=False) for rule in of_tool):
                 yield _WaitingRequest(approval, conversation)

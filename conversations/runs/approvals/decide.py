@@ -125,12 +125,7 @@ def requeue_or_end_if_decided(writer: Principal, key: str, run: Run, fields: Bod
 def request_body(approval: Approval) -> Body:
     """Read the event that requested approval."""
     events = Event.objects.filter(conversation=approval.conversation_id, seq=approval.asked_seq)
-    return parse_request_body(events.values_list("body", flat=True).get())
-
-
-def parse_request_body(body: str) -> Body:
-    """Parse the body of an event that requested approval."""
-    request: Body = json.loads(body)
+    request: Body = json.loads(events.values_list("body", flat=True).get())
     return request
 
 

@@ -350,7 +350,8 @@ def _card(row: Approval, barred: frozenset[str], stranded: str) -> ApprovalCard:
     (event,) = log.read_after(key, row.asked_seq - 1, 1)
     request: Json = json.loads(event.body)
     agent = str(request.get("agent") or "")
-    held = _policy_of(agent, request)
+    tool = auto_approval_rules.call_of(request).tool
+    held = evaluate.for_tool(agent, tool, Declared("ask", evaluate.as_effect(request.get("effect"))))
     return ApprovalCard(
         row=row,
         key=key,
@@ -360,9 +361,7 @@ def _card(row: Approval, barred: frozenset[str], stranded: str) -> ApprovalCard:
         agent=mark_for_name(agent),
         effect=held.effect,
         policy=held,
-        terms=request_terms.of_call(
-            evaluate.matching(evaluate.rows(), agent, auto_approval_rules.call_of(request).tool)
-        ),
+        terms=request_terms.of_call(evaluate.matching(evaluate.rows(), agent, tool)),
         barred=barred,
         edited=_edited(row),
         stranded=stranded,
@@ -374,12 +373,6 @@ def _edited(row: Approval) -> str | None:
     if row.decision != "edit" or row.decided_seq is None:
         return None
     return recorded_arguments.edited(recorded_arguments.body_of(row.conversation_id, row.decided_seq))
-
-
-def _policy_of(agent: str, request: Json) -> evaluate.Effective:
-    """Return what applies to the call: as declared, tightened by the current rules."""
-    tool = str(request.get("qualified_name") or request.get("name") or "")
-    return evaluate.for_tool(agent, tool, Declared("ask", evaluate.as_effect(request.get("effect"))))
 
 
 def _lately(agent: str) -> list[RecentCall]:

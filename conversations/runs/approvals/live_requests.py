@@ -5,7 +5,6 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from django.db import connection
-from django.db.models import QuerySet
 
 from conversations.models import Approval
 from conversations.runs.approvals import inbox, pending_counts
@@ -65,10 +64,6 @@ class _Source:
 SOURCE = _Source()
 
 
-def _visible() -> QuerySet[Approval]:
-    return Approval.objects.filter(conversation__is_staged=False)
-
-
 def _changed_last(limit: int) -> list[_Changed]:
     """Return what was asked or decided last, latest first, then what is escalated, of which no time is known. A change
     is there whenever it comes, however old its request is, unless very many come at once."""
@@ -81,11 +76,13 @@ def _changed_last(limit: int) -> list[_Changed]:
 
 
 def _drawn_rows(ids: Sequence[str]) -> list[dict[str, Any]]:
-    approvals = _visible().filter(id__in=ids).order_by("-id").select_related("conversation") if ids else []
+    if not ids:
+        return []
+    approvals = Approval.objects.filter(id__in=ids, conversation__is_staged=False).order_by("-id")
     return [
         {
             "key": card.row.id, "version": card.version, "status": card.row.status, "conversation_id": card.key,
             "escalated": card.escalated, "html": str(inbox.drawn(card)),
         }
-        for card in inbox.cards_of(list(approvals))
+        for card in inbox.cards_of(list(approvals.select_related("conversation")))
     ]  # fmt: skip

@@ -1,7 +1,6 @@
 """Present the operators' rules for the page: what each does, which others take precedence, and whether a tool matches
 it."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,12 +18,14 @@ from conversations.runs.policy.evaluate import (  # fmt: skip
     PolicyRule,
     Rows,
     Rule,
+    as_effect,
     effective,
     matching,
     stored,
     targets,
 )
 from conversations.runs.policy.file_format import describe_target, time_of
+from conversations.tool_calls.schemas.tool_offers import entries
 
 NAMED = 3  # others that a remark names
 
@@ -72,13 +73,9 @@ def codes_of_served() -> Codes:
     """Return every tool of every agent that workers reported, and what its code declares."""
     codes: Codes = {}
     for name, tools in Agent.objects.order_by("name").values_list("name", "tools"):
-        for tool in _listed(tools):
+        for tool in entries(tools):
             rule: Rule = "ask" if tool.get("needs_approval") is True else "allow"
-            declared = Declared(rule)
-            effect = tool.get("effect")
-            if effect in ("read", "idempotent", "unsafe", "destructive"):
-                declared = Declared(rule, effect)
-            codes[name, str(tool.get("name", ""))] = declared
+            codes[name, str(tool.get("name", ""))] = Declared(rule, as_effect(tool.get("effect")))
     return codes
 
 
@@ -162,11 +159,3 @@ def _is_idle(pair: tuple[str, str], rows: Rows, code: Declared, row: PolicyRule)
     matched = matching(rows, *pair)
     others = [other for other in matched if other is not row]
     return not terms_of(row) and effective(code, matched)[:2] == effective(code, others)[:2]
-
-
-def _listed(text: str) -> list[dict[str, object]]:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return []
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

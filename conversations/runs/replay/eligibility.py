@@ -78,7 +78,7 @@ def eligibility_of(call: ToolCall, body: dict[str, Any], *, rows: evaluate.Rows 
         return ReplayEligibility(call.agent, why_not=result)
     row, tool = result
     rules = evaluate.rows() if rows is None else rows
-    declared = Declared(_rule(tool), _effect(tool))
+    declared = Declared(_rule(tool), evaluate.as_effect(tool.get("effect")))
     held = evaluate.effective(declared, evaluate.matching(rules, call.agent, str(tool.get("name") or "")))
     return ReplayEligibility(
         call.agent, row.team, tool, _current_reason(row, tool, held), held.effect, held.rule, held.by, held.effect_by,
@@ -183,10 +183,6 @@ def _rule(tool: Facts) -> Rule:
     return "ask" if tool.get("needs_approval") is True and tool.get("approval") in (None, "always") else "allow"
 
 
-def _effect(fields: Facts) -> Effect:
-    return evaluate.as_effect(fields.get("effect"))
-
-
 def idempotency_key(call: ToolCall) -> str:
     """Return the key that a call's tool received, for replays with the same arguments: the call's own id, or that of
     the call it replays, if neither who requested the replay nor who approved it changed the arguments."""
@@ -203,7 +199,7 @@ def require_second_approver(principal: Principal, approval: Approval, run: Run) 
         return
     request = body_of(approval.conversation_id, approval.asked_seq)
     rows = evaluate.about(run.agent, text_of(request.get("qualified_name")) or "")
-    held = evaluate.effective(Declared("ask", _effect(request)), rows)
+    held = evaluate.effective(Declared("ask", evaluate.as_effect(request.get("effect"))), rows)
     requested_by = str(body_of(approval.conversation_id, run.input_seq).get("by"))
     if held.effect == "destructive" and four_eyes.is_same_person(str(principal), requested_by):
         raise NotAllowed(
