@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from agents import Agent, FunctionTool, RunConfig, StreamEvent, ToolApprovalItem, Usage, UserError
+from agents import Agent, FunctionTool, StreamEvent, ToolApprovalItem, Usage, UserError
 from agents.agent_tool_state import consume_agent_tool_run_result, get_agent_tool_state_scope
 from agents.tool import invoke_function_tool
 from agents.tool_context import ToolContext
@@ -211,13 +211,6 @@ class ReplayRun(ClaimedRun):
             context=replay_input.context, usage=self._usage, tool_name=tool.name, tool_call_id=call_id,
             tool_arguments=raw, tool_call=call, tool_namespace=identity.namespace_of(tool), agent=agent,
             run_config=self._config(),
-        )  # fmt: skip
-
-    def _config(self) -> RunConfig:
-        return RunConfig(
-            model_provider=self._served.provider, tracing_disabled=True, tool_name_collision_policy="error",
-            tool_execution=gate.GUARDED_CALLS, workflow_name=self._served.team.name,
-            tool_error_formatter=self._hooks.format_error,
         )  # fmt: skip
 
     def _scope(self, replay_input: ReplayInput) -> RunScope:

@@ -126,10 +126,10 @@ def test_without_a_worker_or_a_team_nothing_is_begun(people, desk):
         request_replay.request_replay(people["operator"], old.id)
 
 
-def nest(desk, *, asks=False):
+def nest(desk, *, asks=False, called="send"):
     inner = Agent(
         name="Inner", tools=[desk.tool("send", needs_approval=asks)],
-        model=ScriptedModel([[function_call("send", ARGS, call_id="i1")], [assistant_message("inner said")]]),
+        model=ScriptedModel([[function_call(called, ARGS, call_id="i1")], [assistant_message("inner said")]]),
     )  # fmt: skip
     tool = agent_tool(inner, "ask_inner", "Ask.")
     model = ScriptedModel([[function_call("ask_inner", {"input": "go"}, call_id="o1")], [assistant_message("ok")]])
@@ -162,6 +162,15 @@ def test_an_agent_inside_that_asks_for_an_approval_makes_the_replay_a_failed_cal
 
     assert (run.status, new.status, len(desk.ran)) == ("failed", "failed", 1)
     assert "which a replay cannot wait for" in event_bodies("tool_step")[-1]["error"]
+
+
+def test_a_model_inside_that_calls_an_unknown_tool_is_told_as_it_was_at_first(people, desk):
+    old = recorded(nest(desk, called="nope"))
+
+    run, new = desk.again(people["operator"], old, made=nest(desk, called="nope"))
+
+    assert (run.status, new.status) == ("done", "done"), event_bodies("tool_step")[-1]
+    assert [body["parent_call"] for body in event_bodies("policy.refused")] == [old.id, new.id]
 
 
 def observed(principal, key="f", **more):
