@@ -17,7 +17,6 @@ from pydantic import ValidationError
 
 from conversations.asgi.responses import parse_request
 from conversations.core.errors import Invalid, as_predicate
-from conversations.events import payload
 from conversations.events.recorded_arguments import call_id_of
 from conversations.events.response_ids import CONTINUABLE, ResponseRequest
 from conversations.models import Response, ToolCall
@@ -57,8 +56,8 @@ def read(body: bytes) -> FrontEndInput:
         raise Invalid(as_predicate(str(first["msg"])), field=_path(first["loc"])) from None
     except RecursionError:
         raise Invalid("the request is nested too deeply", code="invalid_json") from None
-    _check_name(whole.thread_id, "threadId")
-    _check_name(whole.run_id, "runId")
+    parse_request.check_conversation(whole.thread_id, "threadId")
+    parse_request.check_conversation(whole.run_id, "runId")
     return FrontEndInput(whole.thread_id, whole.run_id, list(whole.resume or ()), whole)
 
 
@@ -152,11 +151,6 @@ def _context(request: RunAgentInput) -> str | None:
     if request.state not in (None, {}, [], ""):
         lines.append(f"State of the application: {json.dumps(request.state, ensure_ascii=False)}")
     return "\n".join(lines) or None
-
-
-def _check_name(name: str, field: str) -> None:
-    if not 1 <= len(name) <= payload.MAX_KEY or payload.clean_text(name) != name:
-        raise Invalid(f"must be 1 to {payload.MAX_KEY} characters", field=field)
 
 
 def _path(location: Sequence[object]) -> str:

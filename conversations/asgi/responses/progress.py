@@ -6,26 +6,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-import msgspec
 from django.conf import settings
 
 from conversations.asgi import route
-from conversations.asgi.responses import resource
+from conversations.asgi.responses import resource, run_fields
 from conversations.events.log.records import Stored
 from conversations.events.response_ids import Json
 from conversations.runs.responses.create import Received
 
 READ_TIMEOUT = b"x-stainless-read-timeout"  # seconds; the official clients say by it how long they wait
 MARGIN = 0.9  # of that time: the answer is there before the client gives up
-
-
-class Reason(msgspec.Struct):
-    """The field that is read of a `run.waiting`."""
-
-    reason: str = ""
-
-
-_reason = msgspec.json.Decoder(Reason)
 
 
 class ResponseProgress:
@@ -44,7 +34,7 @@ class ResponseProgress:
                 continue
             self._moved_at = time.monotonic()
             if event.kind == "run.waiting":
-                self._waits_for = _reason.decode(event.body).reason
+                self._waits_for = run_fields.waiting(event).reason
             elif event.kind in ("run.resumed", "run.started"):
                 self._status, self._waits_for = "in_progress", ""
 

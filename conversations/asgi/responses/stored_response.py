@@ -17,6 +17,7 @@ from conversations.asgi.responses import resource
 from conversations.asgi.responses.endpoint import ResponsesEndpoint
 from conversations.asgi.responses.shared import ResponsesContext
 from conversations.core.errors import Invalid
+from conversations.core.url_converters import whole_number
 from conversations.events import payload, response_ids
 from conversations.events.response_ids import Json
 from conversations.runs.responses import cancel_or_delete, stored_response
@@ -132,7 +133,7 @@ def _starting_after(query: dict[str, str]) -> int | None:
         if value is not None:
             raise Invalid("must be used with stream=true", field="starting_after")
         return None
-    return -1 if value is None else _number("starting_after", value, 0, 1 << 53)
+    return -1 if value is None else whole_number(value, "starting_after", 0, 1 << 53)
 
 
 def _input_items(stored: StoredResponse) -> list[Json]:
@@ -155,7 +156,7 @@ def _page(items: list[Json], query: dict[str, str]) -> Json:
     if query.get("order", "desc") not in ("asc", "desc"):
         raise Invalid("must be asc or desc", field="order")
     ordered = items if query.get("order") == "asc" else items[::-1]
-    limit = _number("limit", query.get("limit", str(DEFAULT_LIMIT)), 1, MAX_LIMIT)
+    limit = whole_number(query.get("limit", str(DEFAULT_LIMIT)), "limit", 1, MAX_LIMIT)
     if after := query.get("after"):
         place = next((index for index, item in enumerate(ordered) if item["id"] == after), None)
         if place is None:
@@ -164,10 +165,3 @@ def _page(items: list[Json], query: dict[str, str]) -> Json:
     page = ordered[:limit]
     ends = {"first_id": page[0]["id"], "last_id": page[-1]["id"]} if page else {"first_id": None, "last_id": None}
     return {"object": "list", "data": page, **ends, "has_more": len(ordered) > limit}
-
-
-def _number(field: str, text: str, least: int, most: int) -> int:
-    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 17 else -1
-    if not least <= number <= most:
-        raise Invalid(f"must be a whole number from {least} to {most:,}", field=field)
-    return number
