@@ -29,11 +29,10 @@ from agents_app.worker.call_ids import EarlierCall
 from agents_app.worker.saved_state import Incompatible, SavedState
 from conversations.events import log, payload
 from conversations.events.log import sql
-from conversations.events.redacted_events import is_redacted
+from conversations.events.redacted_events import REDACTED, is_redacted
 from conversations.models import Conversation, Event, ToolCall
 from conversations.runs.budgets.evaluate import ORIGIN
 from conversations.runs.claims import Claim
-from conversations.runs.redacted_input import REDACTED
 
 Away = Callable[[str], Mapping[str, str]]  # team → its MCP servers that are not connected, and what is wrong with each
 

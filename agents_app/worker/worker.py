@@ -34,7 +34,6 @@ from agents_app.worker.agent_run import AgentRun
 from agents_app.worker.claimed_run import WorkerServices
 from agents_app.worker.replay_run import ReplayRun
 from agents_app.worker.run_bus import RunBus
-from agents_app.worker.tool_threads import ToolThreads
 from conversations.core.background_loop import cancel_all, run_forever
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import Unavailable
@@ -58,7 +57,20 @@ LISTEN_EVERY = 0.5  # seconds between looks at what people ask of runs
 POLL_EVERY_S = 0.5  # the queue; news in this process wakes it at once
 POLL_EVERY_ALONE_S = 5.0  # the same where this process alone writes
 AT_A_TIME = 50  # runs claimed in one go
+TOOL_THREADS = 32  # a tool that never returns keeps its thread; those that ask PostgreSQL share connections
 WAKING = registry.names_with("wakes_worker")
+
+
+class ToolThreads(DatabaseThreads):
+    """Threads for what a worker's loop runs in its default executor: synchronous tools, and looking up host names. A
+    loop that ends does not wait for those that are still in a tool."""
+
+    def __init__(self, runs: int) -> None:
+        super().__init__("tools", threads=max(TOOL_THREADS, runs))
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End idle threads. A busy one ends with its tool: nobody waits for its result anymore."""
+        super().shutdown(wait=False, cancel_futures=True)
 
 
 class Worker:

@@ -22,10 +22,10 @@ from conversations.events.log import bounded_reads
 from conversations.events.log.fork_copy import HANDLING, named_handler
 from conversations.events.log.records import NewEvent
 from conversations.events.payload import ParsedPayload, clean_text, parse
+from conversations.events.redacted_events import require_unredacted
 from conversations.models import Agent, Conversation, Event, Redaction, Run
 from conversations.runs.claims import Body
-from conversations.runs.redacted_input import require_unredacted
-from conversations.runs.responses.hosting_team import keep_host
+from conversations.runs.responses.create import keep_host
 
 LOOK_BACK = 5000  # events in which the message to answer is looked for
 AGENT_INPUT = registry.names_with("agent_input")  # what a person may have said

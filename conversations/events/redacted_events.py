@@ -4,9 +4,18 @@ deliveries and outputs."""
 from django.db.models import Q, QuerySet
 
 from conversations.core import principals
+from conversations.core.errors import Conflict
 from conversations.events import payload
 from conversations.events.types.redaction import LEFT
 from conversations.models import Event
+
+REDACTED = "event {}, which the run would answer, was redacted"
+
+
+def require_unredacted(conversation: int, seq: int) -> None:
+    """Raise Conflict if an event that a run would answer was redacted."""
+    if has_redacted(Event.objects.filter(conversation=conversation, seq=seq)):
+        raise Conflict(REDACTED.format(seq), code="redacted")
 
 
 def has_redacted(events: QuerySet[Event]) -> bool:

@@ -14,12 +14,12 @@ from conversations.core.ids import new_id
 from conversations.core.principals import SYSTEM, Principal
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
+from conversations.events.redacted_events import require_unredacted
 from conversations.events.response_ids import PLAIN_MODEL
 from conversations.models import Agent, Conversation, Event, Run, ToolCall
 from conversations.models.run import ENDING, EXTERNAL, UNFINISHED
 from conversations.runs import deliver_messages, leases
 from conversations.runs.claims import Body
-from conversations.runs.redacted_input import require_unredacted
 
 
 def cancel_run(by: Who, run: str) -> None:

@@ -132,6 +132,7 @@ ELSEWHERE: dict[str, str] = {
     "create.agent_of": "- it reads",
     "create.begin": "test_new_responses.py::test_a_token_revoked_before_the_commit_is_refused_as_by_any_action",
     "create.is_continued": "- it reads",
+    "create.keep_host": "test_hosted_elsewhere.py::test_run_again_or_in_a_fork_it_runs_where_the_tool_is_hosted",
     "create.not_continuable": "- it makes an error",
     "create.previous_of": "- it reads",
     "create.remembered": "- it reads",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from conversations.access.action_context import audited_action
 from conversations.access.permissions import Who
@@ -307,6 +307,14 @@ def is_continued(earlier: Response) -> bool:
     if any(status in (*CONTINUABLE, DELETED) for status, _ in others):
         return True
     return Run.objects.filter(id__in=[run for status, run in others if not status], status__in=UNFINISHED).exists()
+
+
+def keep_host(run: str, earlier: QuerySet[Run]) -> None:
+    """Have a plain model's run wait for the workers of the team that hosts its tools, as the earlier run that was given
+    the same tools did."""
+    team = earlier.filter(agent=PLAIN_MODEL).values_list("team", flat=True).first()
+    if team:
+        Run.objects.filter(id=run, agent=PLAIN_MODEL).update(team=team)
 
 
 def _received(request: ResponseRequest, response: str, agent: str, by: Principal) -> dict[str, Any]:

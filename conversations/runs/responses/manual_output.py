@@ -23,8 +23,7 @@ from conversations.events.redacted_events import has_redacted
 from conversations.events.response_ids import CLIENT_ORIGIN, CONTINUABLE, Json, new_response_id
 from conversations.models import Conversation, Event, Response, Run, ToolCall
 from conversations.runs.claims import Body
-from conversations.runs.responses.create import is_continued
-from conversations.runs.responses.hosting_team import keep_host
+from conversations.runs.responses.create import is_continued, keep_host
 
 MAX_OUTPUT = 256 * 1024  # characters
 _KEPT = ("model", "instructions", "tools", "hosted", "allowed_tools", "params")  # of the request that goes on
