@@ -213,11 +213,6 @@ def load(conversation: str, *, newest: int = 200, days: float = 30) -> DjangoSes
     return memory
 
 
-def export(conversation: str, *, newest: int = 100_000) -> list[TResponseInputItem]:
-    """Return a conversation as input for the SDK: `Runner.run(agent, export("c") + [new])`. Synchronous."""
-    return load(conversation, newest=newest, days=36_500).items()
-
-
 def _written(item: TResponseInputItem) -> str:
     """Return an item as text that a column can hold, with secrets masked: it is stored for weeks."""
     text = json.dumps(item, ensure_ascii=False, default=str)

@@ -2,7 +2,7 @@
 
     config = configured()
     RunConfig(model_provider=Provider(config))      # for a run: every agent's model name is looked up here
-    model_for(agent, config).is_demo                # for the agents page and `model.turn`
+    model_for(agent, Provider(config)).is_demo      # for the agents page and `model.turn`
 
 An agent says `model="name"`, `"responses:name"` or `"chat:name"` (the server's API), `"demo"`, or nothing: then it is
 `SWITCHBOARD_MODEL`, else the SDK's default. Clients are explicit: nothing of the SDK's global state is used or set.
@@ -97,12 +97,8 @@ class Provider(ModelProvider):
         """Return the model of this name, what it is called, and whether it is the demo model."""
         key = name or ""
         if key not in self._served:
-            self._served[key] = self._serve(key)
+            self._served[key] = self.once(key)
         return self._served[key]
-
-    def once(self, name: str) -> ResolvedModel:
-        """Return the model of a name that a client chose: it is made for one run and not kept."""
-        return self._serve(name)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -111,7 +107,8 @@ class Provider(ModelProvider):
             await self._open_client.close()
             self._open_client = None
 
-    def _serve(self, name: str) -> ResolvedModel:
+    def once(self, name: str) -> ResolvedModel:
+        """Return the model of a name that a client chose: it is made for one run and not kept."""
         if self.config.is_demo or name == DEMO:
             return ResolvedModel(self._demo, DemoModel.label, is_demo=True)
         api, bare = _parsed(name or self.config.model or get_default_model(), self.config)
@@ -124,13 +121,13 @@ class Provider(ModelProvider):
         return self._open_client
 
 
-def model_for(agent: Agent[Any], config: ModelConfig, provider: Provider | None = None) -> ResolvedModel:
-    """Return the model that an agent speaks with; `provider` shares its clients."""
+def model_for(agent: Agent[Any], provider: Provider) -> ResolvedModel:
+    """Return the model that an agent speaks with."""
     if isinstance(agent.model, Model):
         is_demo = isinstance(agent.model, DemoModel)
         label = DemoModel.label if is_demo else str(getattr(agent.model, "model", type(agent.model).__name__))
         return ResolvedModel(agent.model, label, is_demo)
-    return (provider or Provider(config)).served(agent.model)
+    return provider.served(agent.model)
 
 
 def client_of(config: ModelConfig) -> AsyncOpenAI:

@@ -10,7 +10,7 @@ from agents import Agent, FunctionTool, Handoff, RunContextWrapper, ToolTimeoutE
 from agents.tool import default_tool_timeout_error_message
 
 from agents_app.approval_gate import gate
-from agents_app.model_providers.providers import ModelConfig, Provider, ResolvedModel, model_for
+from agents_app.model_providers.providers import Provider, ResolvedModel, model_for
 from agents_app.run_scope import current_scope
 from agents_app.teams.definition import Team
 from agents_app.tools import identity
@@ -24,11 +24,10 @@ MAX_REMEMBERED = 10_000  # hashes of schemas that a served team remembers
 class ServedTeam:
     """One team in one worker. Schemas and models are looked up once per agent."""
 
-    def __init__(self, team: Team, config: ModelConfig, provider: Provider) -> None:
+    def __init__(self, team: Team, provider: Provider) -> None:
         self.team, self.provider = team, provider
         for agent in team.agents:
             gate.guard_agent(agent)
-        self._config = config
         self._models: dict[int, tuple[Agent[Any], ResolvedModel]] = {}
         self._schemas: dict[int, tuple[Agent[Any], list[Schema]]] = {}
         self._recorded_hashes: set[str] = set()
@@ -36,14 +35,14 @@ class ServedTeam:
 
     def of(self, team: Team) -> ServedTeam:
         """Return a ServedTeam with the same models, for a team as one run sees it."""
-        served = ServedTeam(team, self._config, self.provider)
+        served = ServedTeam(team, self.provider)
         served._recorded_hashes = self._recorded_hashes
         return served
 
     def model_of(self, agent: Agent[Any]) -> ResolvedModel:
         """Return the model of an agent."""
         if id(agent) not in self._models:
-            self._models[id(agent)] = agent, model_for(agent, self._config, self.provider)
+            self._models[id(agent)] = agent, model_for(agent, self.provider)
         return self._models[id(agent)][1]
 
     def schemas(self, agent: Agent[Any]) -> list[Schema]:
@@ -70,10 +69,6 @@ class ServedTeam:
         """Return the noted problems of an agent."""
         noted = (problems for (name, _), problems in sorted(self._problems.items()) if name == agent)
         return list(dict.fromkeys(problem for problems in noted for problem in problems))
-
-    def offered(self, agent: Agent[Any]) -> list[str]:
-        """Return the hashes of an agent's schemas."""
-        return [schema.hash for schema in self.schemas(agent)]
 
     def called(self, agent: Agent[Any], items: Iterable[Any]) -> list[dict[str, Any]]:
         """Return the schemas that a model's answer calls, in its order: name and schema; an unknown name has no
@@ -126,7 +121,11 @@ def watch(tool: Any) -> None:
     if not tool._use_default_failure_error_function and not isinstance(tool._failure_error_function, _Noting):
         tool._failure_error_function = _Noting(tool._failure_error_function)
     limit = tool.timeout_error_function
-    if tool.timeout_seconds is not None and tool.timeout_behavior == "error_as_result" and not _is_noting(limit):
+    if (
+        tool.timeout_seconds is not None
+        and tool.timeout_behavior == "error_as_result"
+        and not isinstance(limit, _Noting)
+    ):
         tool.timeout_error_function = _Noting(limit or _say_timeout)
 
 
@@ -145,10 +144,6 @@ class _Noting:
             return cast(str, None)  # what the SDK takes for "raise it"
         answer = self._inner(context, error)
         return cast(str, await cast(Awaitable[str], answer) if inspect.isawaitable(answer) else answer)
-
-
-def _is_noting(function: Any) -> bool:
-    return isinstance(function, _Noting)
 
 
 def as_timeout(error: Exception) -> BaseException:

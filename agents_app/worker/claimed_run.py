@@ -45,8 +45,8 @@ class WorkerServices(NamedTuple):
     do: RunInThread
     read: RunInThread
     bus: RunBus
-    hosted: Mapping[str, Hosted] = {}
-    away: run_input.Away = run_input.nobody_away
+    hosted: Mapping[str, Hosted]
+    away: run_input.Away
 
 
 class ClaimedRun:

@@ -73,10 +73,10 @@ class RecordingHooks(RunScopeHooks):
 
     async def on_llm_start(self, context: Any, agent: Agent[Any], system_prompt: Any, input_items: Any) -> None:
         """Start a turn when a model is called. Raises Unfit if it goes on calling what is not there."""
-        names = [schema.name for schema in self._served.schemas(agent)]
-        self._unknown_calls.check(current_runner(), agent.name, names)
+        schemas = self._served.schemas(agent)
+        self._unknown_calls.check(current_runner(), agent.name, [schema.name for schema in schemas])
         fit(agent.model)
-        self.turns.begin(current_runner(), agent.name, self._served.offered(agent))
+        self.turns.begin(current_runner(), agent.name, [schema.hash for schema in schemas])
 
     async def on_llm_end(self, context: Any, agent: Agent[Any], response: ModelResponse) -> None:
         """Record a model's answer: its outputs, if there are any, and the turn."""

@@ -138,11 +138,6 @@ def metadata_of(body: str) -> Mapping[str, Any]:
     return metadata if isinstance(metadata, dict) else {}
 
 
-def nobody_away(team: str) -> Mapping[str, str]:
-    """Report all servers as connected, for a worker without any."""
-    return {}
-
-
 async def restore_run_state(
     claim: Claim, run_input: RunInput, team: Team, away: Away
 ) -> tuple[RunState[Any, Any], SavedState]:

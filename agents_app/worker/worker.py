@@ -85,12 +85,9 @@ class Worker:
         self._per_team = per_team or defaults.runs_per_team
         self._limit_s = limit_s or defaults.run_s
         self._stop_s = defaults.stop_s if stop_s is None else stop_s
-        self._config = config = config or configured()
-        self._provider = Provider(config)
+        self._provider = Provider(config or configured())
         hosted = hosted_by(teams)
-        self.served_teams = [
-            ServedTeam(team, config, self._provider) for team in (*teams, plain_model_team.team_of(hosted))
-        ]
+        self.served_teams = [ServedTeam(team, self._provider) for team in (*teams, plain_model_team.team_of(hosted))]
         self._remote_agents: list[RemoteAgent] = []  # that admins registered, as far as it is served here
         self._threads = DatabaseThreads("runs")
         self._lease_thread = DatabaseThreads("leases")  # waits for nothing that runs do
@@ -266,7 +263,7 @@ class Worker:
             return []
         from agents_app.agui.remote_team import configured_team
 
-        served_teams = [ServedTeam(configured_team(remotes, edit_remote_agents.TEAM), self._config, self._provider)]
+        served_teams = [ServedTeam(configured_team(remotes, edit_remote_agents.TEAM), self._provider)]
         agent_registry.register(served_teams)
         return served_teams
 

@@ -16,9 +16,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
 
 def served(*agents: str, team: str) -> list[ServedTeam]:
-    config = ModelConfig()
     members = [Agent(name=name, model=ScriptedModel([])) for name in agents]
-    return [ServedTeam(Team(name=team, agents=members, entry=[agents[0]]), config, Provider(config))]
+    return [ServedTeam(Team(name=team, agents=members, entry=[agents[0]]), Provider(ModelConfig()))]
 
 
 def available() -> set[str]:

@@ -17,7 +17,7 @@ from conversations.models import Approval, Run, ToolCall
 from conversations.runs.approvals import decide
 from conversations.runs.policy.evaluate import PolicyRule
 from tests.agents_app.test_gate import DENY_PAY, SO, Ledger, call, model_input, rules, statuses, tools_of
-from tests.support.agents_running import MODEL, ended_runs, event_bodies, send_message, team, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, team, working
 from tests.support.cast import cast
 from tests.support.live import until
 
@@ -160,7 +160,7 @@ def test_tools_are_guarded_once_however_often_a_team_is_loaded(tools):
     served = team(SO, tools=[tools("pay")])
     before = served.agents[0].tools
     for _ in range(3):
-        ServedTeam(served, MODEL, None)
+        ServedTeam(served, None)
         guard_tools(served.agents[0])
 
     assert served.agents[0].tools is before

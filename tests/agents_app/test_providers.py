@@ -291,7 +291,7 @@ def test_another_makers_model_is_not_sent_the_default_models_settings() -> None:
 def test_without_a_server_the_demo_model_speaks_and_says_so() -> None:
     agent = Agent[Any](name="A", model="responses:whatever")
 
-    served = model_for(agent, ModelConfig())
+    served = model_for(agent, Provider(ModelConfig()))
 
     assert isinstance(served.model, DemoModel)
     assert served[1:] == ("demo model", True)
@@ -308,7 +308,7 @@ def test_without_a_server_the_demo_model_speaks_and_says_so() -> None:
     ],
 )
 def test_the_settings_choose_the_model(config: ModelConfig, name: str | None, kind: type) -> None:
-    assert isinstance(model_for(Agent(name="A", model=name), config).model, kind)
+    assert isinstance(model_for(Agent(name="A", model=name), Provider(config)).model, kind)
 
 
 def test_a_config_does_not_show_its_key() -> None:

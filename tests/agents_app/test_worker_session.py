@@ -125,18 +125,16 @@ def test_a_teams_context_is_kept_beside_the_items_one_of_each_team():
     assert words(memory.items()) == ["1"]
 
 
-def test_a_conversation_is_exported_as_input_for_the_sdk():
+def test_a_memory_has_the_newest_200_items():
     remember(*map(str, range(300)))
 
-    assert len(session.load("c").items()) == 200
-    assert words(session.export("c")) == list(map(str, range(300)))
+    assert words(session.load("c").items()) == list(map(str, range(100, 300)))
 
 
 @pytest.mark.each_form  # SQLite lets one write at a time, with or without a lock
 @pytest.mark.django_db(transaction=True)
 def test_workers_that_start_at_once_enter_the_same_rows_once(monkeypatch):
-    config = ModelConfig()
-    rosters = [ServedTeam(team, config, Provider(config)) for team in load("agents_app.town_hall")]
+    rosters = [ServedTeam(team, Provider(ModelConfig())) for team in load("agents_app.town_hall")]
 
     works = [partial(agent_registry.register, rosters)] * 2
     run_meeting(monkeypatch, agent_registry, "hue_of", works)  # each has found the row missing
@@ -145,8 +143,7 @@ def test_workers_that_start_at_once_enter_the_same_rows_once(monkeypatch):
 
 
 def test_a_worker_enters_what_it_serves_and_colours_stay():
-    config = ModelConfig()
-    rosters = [ServedTeam(team, config, Provider(config)) for team in load("agents_app.town_hall")]
+    rosters = [ServedTeam(team, Provider(ModelConfig())) for team in load("agents_app.town_hall")]
     Agent.objects.create(team="gone", name="Old", is_entry=True, served_until=1)
     agent_registry.register(rosters)
     first = {agent.name: agent.hue for agent in Agent.objects.all()}
@@ -162,8 +159,7 @@ def test_a_worker_enters_what_it_serves_and_colours_stay():
 
 
 def test_what_a_worker_served_is_available_no_longer_than_the_worker():
-    config = ModelConfig()
-    rosters = [ServedTeam(team, config, Provider(config)) for team in load("agents_app.town_hall")]
+    rosters = [ServedTeam(team, Provider(ModelConfig())) for team in load("agents_app.town_hall")]
     agent_registry.register(rosters)
     assert Agent.objects.filter(served_until__gt=database_now()).count() == 4
 

@@ -85,8 +85,7 @@ def served(function: Any = report, team: str = "Hall", agent: str = "Clerk") -> 
     other = SdkAgent[Any](name="Boss", output_type=list[Place])
     clerk = SdkAgent[Any](name=agent, tools=[tool, *spaced], handoffs=[handoff(other)])
     made = Team(name=team, agents=[clerk, other], entry=[agent], context=Desk, effects={"report": "destructive"})
-    config = ModelConfig()
-    roster = ServedTeam(made, config, Provider(config))
+    roster = ServedTeam(made, Provider(ModelConfig()))
     agent_registry.register([roster])
     return roster
 
@@ -315,9 +314,8 @@ def test_names_of_a_server_that_collide_are_shown_until_they_do_not(browser):
 
 def test_a_tool_that_runs_at_the_models_provider_is_told_as_out_of_reach(browser) -> None:
     searcher = SdkAgent[Any](name="Clerk", tools=[WebSearchTool()])
-    config = ModelConfig()
     agent_registry.register(
-        [ServedTeam(Team(name="Hall", agents=[searcher], entry=["Clerk"]), config, Provider(config))]
+        [ServedTeam(Team(name="Hall", agents=[searcher], entry=["Clerk"]), Provider(ModelConfig()))]
     )
 
     page_text = words(page(browser, "/tools/Hall/web_search/"))
