@@ -17,7 +17,7 @@ from conversations.asgi import route
 from conversations.asgi.token_auth import TokenAuthenticator
 from conversations.core import principals
 from conversations.core.db_threads import DatabaseThreads
-from conversations.core.errors import Invalid, MethodNotAllowed, SwitchboardError, TooLarge
+from conversations.core.errors import Invalid, TooLarge
 from conversations.events.payload import MAX_BYTES
 from conversations.import_export.import_lines import ImportedConversation
 from conversations.import_export.staged_import import StagedImport
@@ -26,30 +26,25 @@ from conversations.realtime.socket_registry import GuardedRequest, SocketRegistr
 MAX_LINE = MAX_BYTES + 4096  # bytes: a payload and what is around it
 
 
-class ImportEndpoint:
+class ImportEndpoint(route.Route):
     """The route. It requires the permission to publish; the principal of the events is `import:NAME`."""
+
+    methods = ("POST",)
 
     def __init__(self, authenticator: TokenAuthenticator, socket_registry: SocketRegistry) -> None:
         self._authenticator, self._socket_registry = authenticator, socket_registry
 
-    async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
+    async def handle(self, scope: route.Scope, receive: route.Receive) -> tuple[int, bytes]:
         """Return 200 `{"items": [{conversation_id, events, messages, tool_calls, errors}]}` once everything is visible.
 
         A rejected or interrupted request leaves nothing behind. A client that is still sending gets the error too: the
         server skips the rest of the body.
         """
-        try:
-            if scope["method"] != "POST":
-                raise MethodNotAllowed(["POST"])
-            caller = await self._authenticator.caller(scope, "publish")
-            if caller.agent:
-                raise await self._authenticator.refuse(scope, "publish", caller)
-            with self._socket_registry.reading(caller) as importer, self._authenticator.holding(scope):
-                items = await _import(importer, receive)
-        except SwitchboardError as error:
-            await route.refuse(send, error)
-        else:
-            await route.answer(send, 200, msgspec.json.encode({"items": items}))
+        caller = await self._authenticator.caller(scope, "publish")
+        if caller.agent:
+            raise await self._authenticator.refuse(scope, "publish", caller)
+        with self._socket_registry.reading(caller) as importer, self._authenticator.holding(scope):
+            return 200, msgspec.json.encode({"items": await _import(importer, receive)})
 
 
 async def _import(importer: GuardedRequest, receive: route.Receive) -> list[ImportedConversation]:
