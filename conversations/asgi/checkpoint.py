@@ -12,7 +12,6 @@ from conversations.evidence import checkpoints, state
 
 KEYS = "/checkpoint/keys"
 PATHS = ("/checkpoint", KEYS)
-_TEXT = (b"content-type", b"text/plain; charset=utf-8")
 
 
 class CheckpointEndpoint:
@@ -24,11 +23,8 @@ class CheckpointEndpoint:
             text = await asyncio.to_thread(_keys if scope["path"] == KEYS else _note)
         except SwitchboardError as error:
             await route.refuse(send, error)
-            return
-        length = (b"content-length", b"%d" % len(text))
-        headers = [_TEXT, length, (b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else text})
+        else:
+            await route.answer(send, 200, text, content_type=b"text/plain; charset=utf-8")
 
 
 def _note() -> bytes:

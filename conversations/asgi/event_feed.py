@@ -95,8 +95,7 @@ class EventFeedEndpoint:
         self, scope: route.Scope, receive: route.Receive, send: route.Send, caller: Caller, request: FeedRequest
     ) -> None:
         gone = asyncio.ensure_future(long_poll.wait_for_disconnect(receive))
-        headers = [(name, value) for name, value in route.FIXED if name != b"content-type"]
-        headers += [(b"content-type", STREAM), (b"x-accel-buffering", b"no")]
+        headers = [(b"content-type", STREAM), (b"x-accel-buffering", b"no"), *route.FIXED[1:]]
         try:
             with self._runtime.socket_registry.reading(caller) as reader:
                 upto, given = await self._start(is_from_now=request.after is None)

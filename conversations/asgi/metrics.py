@@ -59,11 +59,8 @@ class MetricsEndpoint:
             text = await asyncio.to_thread(self._scrape)
         except SwitchboardError as error:
             await route.refuse(send, error)
-            return
-        headers = [(name, value) for name, value in route.FIXED if name != b"content-type"]
-        headers += [(b"content-type", CONTENT_TYPE_LATEST.encode()), (b"content-length", b"%d" % len(text))]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else text})
+        else:
+            await route.answer(send, 200, text, content_type=CONTENT_TYPE_LATEST.encode())
 
     def _scrape(self) -> bytes:
         self._figures.look()

@@ -14,8 +14,9 @@ from conversations.core.errors import RETRY_STATUSES, Invalid, MethodNotAllowed,
 from conversations.core.held_bodies import held_bodies
 
 NO_PAGE_POLICY = "default-src 'none'; frame-ancestors 'none'"  # the Content-Security-Policy of what is not a page
+JSON = b"application/json"
 FIXED = (
-    (b"content-type", b"application/json"),
+    (b"content-type", JSON),
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", NO_PAGE_POLICY.encode()),
@@ -110,10 +111,12 @@ def too_large(limit: int) -> TooLarge:
     return TooLarge(f"the request must be at most {limit:,} bytes")
 
 
-async def answer(send: Send, status: int, payload: bytes, *headers: tuple[bytes, bytes]) -> None:
-    """Send a complete JSON response."""
-    length = (b"content-length", b"%d" % len(payload))
-    await send({"type": "http.response.start", "status": status, "headers": [*FIXED, length, *headers]})
+async def answer(
+    send: Send, status: int, payload: bytes, *headers: tuple[bytes, bytes], content_type: bytes = JSON
+) -> None:
+    """Send a complete response. The server leaves out the body of one to HEAD."""
+    fixed = [(b"content-type", content_type), *FIXED[1:], (b"content-length", b"%d" % len(payload))]
+    await send({"type": "http.response.start", "status": status, "headers": [*fixed, *headers]})
     await send({"type": "http.response.body", "body": payload})
 
 

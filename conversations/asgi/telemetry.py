@@ -239,8 +239,4 @@ async def refuse(scope: route.Scope, send: route.Send, error: SwitchboardError) 
 async def _answer(
     send: route.Send, status: int, payload: bytes, encoding: Encoding, *headers: tuple[bytes, bytes]
 ) -> None:
-    content_type = (b"content-type", otlp_answer.CONTENT_TYPES[encoding])
-    length = (b"content-length", b"%d" % len(payload))
-    fixed = [content_type, length, *(pair for pair in route.FIXED if pair[0] != b"content-type"), *headers]
-    await send({"type": "http.response.start", "status": status, "headers": fixed})
-    await send({"type": "http.response.body", "body": payload})
+    await route.answer(send, status, payload, *headers, content_type=otlp_answer.CONTENT_TYPES[encoding])
