@@ -20,6 +20,8 @@ class PlainOutput(OutputWrapper):
 class RecordedTextCommand(BaseCommand):
     """A command whose output and errors may contain what others have written."""
 
+    requires_system_checks = ()  # they are run by the tests; they import every page
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         style = self.stderr.style_func

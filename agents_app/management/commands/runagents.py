@@ -28,7 +28,6 @@ class Command(BaseCommand):
     """Run agents until told to stop."""
 
     help = "Run the agents of the teams in SWITCHBOARD_TEAMS. Several workers can share one PostgreSQL database."
-    requires_migrations_checks = False
     requires_system_checks = ()  # they are run by the tests; a start is waited for
     _has_ended = False
 

@@ -20,7 +20,6 @@ class Command(BaseCommand):
     """Works beside a running server, on either database."""
 
     help = "Back up the whole record to one file, which `restore` reads on SQLite and on PostgreSQL."
-    requires_migrations_checks = False
     requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from conversations.core import private_file, schema_state
 from conversations.core.errors import SwitchboardError, reason_of
+from conversations.core.plain_text import counted
 from conversations.evidence import bundle, witnesses
 from conversations.evidence.checkpoints import Signer
 
@@ -19,7 +20,6 @@ class Command(BaseCommand):
     """Write an evidence bundle."""
 
     help = "Write a zip of conversations with proofs and signatures, and a verifier that needs nothing but Python."
-    requires_migrations_checks = False
     requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -54,6 +54,5 @@ class Command(BaseCommand):
                 shutil.copyfileobj(made, file)
         except (SwitchboardError, OSError) as error:
             raise CommandError(f"no evidence was written: {reason_of(error)}") from None
-        count = len(set(keys))
-        noun = "conversation" if count == 1 else "conversations"
-        self.stdout.write(f"Wrote evidence for {count} {noun} to {path}; check it with the verify.py inside")
+        written = counted(len(set(keys)), "conversation")
+        self.stdout.write(f"Wrote evidence for {written} to {path}; check it with the verify.py inside")

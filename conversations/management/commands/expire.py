@@ -30,7 +30,6 @@ class Command(RecordedTextCommand):
     """Works beside a running server, in short transactions with pauses as long."""
 
     help = "Redact events older than a number of days. What a legal hold covers stays."
-    requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take what is kept for how long."""

@@ -17,7 +17,6 @@ class Command(BaseCommand):
     """Write a conversation to a file or to standard output."""
 
     help = "Export one conversation: as JSONL with hashes, which `import` reads, as a text or as a trace."
-    requires_migrations_checks = False
     requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -30,8 +30,6 @@ class Command(RecordedTextCommand):
         "Follow a session file of Claude Code, Codex or pi as it grows. Publishes to the server of this data "
         "directory, or to SWITCHBOARD_URL with SWITCHBOARD_TOKEN (a token of the role telemetry, or admin)."
     )
-    requires_migrations_checks = False
-    requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the file."""

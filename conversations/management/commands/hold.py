@@ -17,7 +17,6 @@ class Command(RecordedTextCommand):
     """Works beside a running server."""
 
     help = "Place a legal hold, which prevents redaction. Without a conversation, list the holds in force."
-    requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take what to hold or which hold to release, and why."""

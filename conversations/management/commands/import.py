@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from conversations.core.errors import SwitchboardError, reason_of
+from conversations.core.plain_text import counted
 from conversations.events.log.import_staging import EXISTS
 from conversations.import_export.destination import open_destination
 from conversations.import_export.detect_format import NAMES, recordings
@@ -28,8 +29,6 @@ class Command(RecordedTextCommand):
     """Read files of any known format, hand them over, say what each became."""
 
     help = f"Import recorded conversations. The format is detected from the content: {', '.join(NAMES)}."
-    requires_migrations_checks = False
-    requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the files, how strict to be, and the names to use."""
@@ -66,7 +65,7 @@ class Command(RecordedTextCommand):
             done = "can be imported" if options["dry_run"] else "imported"
             self.stdout.write(f"{len(files) - len(refused):,} of {len(files):,} files {done}")
         if refused:
-            raise CommandError(f"{_counted(len(refused), 'file')} not imported")
+            raise CommandError(f"{counted(len(refused), 'file')} not imported")
 
     def _import(self, file: Path, options: dict[str, Any]) -> str:
         """Import one file; return why it was refused, or nothing. Of several files that is reported at once."""
@@ -90,14 +89,14 @@ class Command(RecordedTextCommand):
         finally:
             progress.end()
         if not is_alone:
-            self.stdout.write(f"{file}: {_counted(len(items), 'conversation')}")
+            self.stdout.write(f"{file}: {counted(len(items), 'conversation')}")
         for item in items:
             page = to.page_of(item.conversation_id) if to else ""
             address = f", {page}" if page else ""
             self.stdout.write(f"{'' if is_alone else '  '}{item.conversation_id}: {_summary(item)}{address}")
         if report.count:
             were = "was" if report.count == 1 else "were"
-            self.stderr.write(f"{_counted(report.count, 'problem')} {were} skipped")
+            self.stderr.write(f"{counted(report.count, 'problem')} {were} skipped")
         if options["dry_run"] and is_alone:
             self.stdout.write("Nothing was stored (--dry-run).")
         return ""
@@ -131,8 +130,4 @@ def _is_recording(file: Path, folder: Path) -> bool:
 
 def _summary(item: ImportedConversation) -> str:
     counts = (item.events, "event"), (item.messages, "message"), (item.tool_calls, "tool call"), (item.errors, "error")
-    return ", ".join(_counted(count, name) for count, name in counts)
-
-
-def _counted(count: int, name: str) -> str:
-    return f"{count:,} {name}" if count == 1 else f"{count:,} {name}s"
+    return ", ".join(counted(count, name) for count, name in counts)

@@ -27,8 +27,6 @@ class Command(RecordedTextCommand):
     """Publish a recording through the bus, event after event."""
 
     help = "Play recorded conversations live. Recordings without timestamps play at about 40 characters per second."
-    requires_migrations_checks = False
-    requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the file, how fast, and what to play of it."""

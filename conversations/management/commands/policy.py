@@ -22,7 +22,6 @@ class Command(BaseCommand):
         "Print the policy as JSON. With FILE (or - for standard input), replace the whole policy, "
         "or change nothing if the file has errors."
     )
-    requires_migrations_checks = False
     requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:

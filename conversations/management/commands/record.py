@@ -23,7 +23,6 @@ class Command(BaseCommand):
     """Record until told to stop."""
 
     help = "Record messages from Redis (SWITCHBOARD_REDIS_URL). A second recorder stands by to take over."
-    requires_migrations_checks = False
     requires_system_checks = ()  # they are run by the tests; a start is waited for
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -27,7 +27,6 @@ class Command(RecordedTextCommand):
     """Works beside a running server, which takes them off open pages and out of SQLite's log within a second."""
 
     help = "Remove the words of events from the record, forks, search and agents' memory. This cannot be undone."
-    requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take which events, and why."""

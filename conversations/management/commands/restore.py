@@ -22,7 +22,6 @@ class Command(BaseCommand):
     """On SQLite it needs the data directory for itself; on PostgreSQL a database without a record."""
 
     help = "Check a backup and restore it into an empty place."
-    requires_migrations_checks = False
     requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:

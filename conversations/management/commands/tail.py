@@ -28,7 +28,6 @@ class Command(BaseCommand):
         "Print the events of a conversation as they happen. Reads from SWITCHBOARD_URL with SWITCHBOARD_TOKEN; without"
         " them from the server that uses this data directory. Ends with Ctrl-C."
     )
-    requires_migrations_checks = False
     requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:

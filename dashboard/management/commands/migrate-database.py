@@ -32,7 +32,6 @@ class Command(BaseCommand):
     """Runs while nothing else does: what was written meanwhile would stay behind."""
 
     help = "Copy the record to another database: to PostgreSQL, or to SQLite in a directory. The old one stays."
-    requires_migrations_checks = False
     requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -32,7 +32,6 @@ class Command(BaseCommand):
     """Prepare the data directory, print how to sign in, serve until told to stop."""
 
     help = "Start the server: dashboard, API and agents."
-    requires_migrations_checks = False
     requires_system_checks = ()  # they are run by the tests; a start is waited for
 
     def add_arguments(self, parser: ArgumentParser) -> None:
