@@ -165,11 +165,7 @@ class Approvals:
     def _warn_once(self, name: str) -> None:
         if not self._has_warned:
             self._has_warned = True
-            _log.warning(
-                "no approval was requested for %s, so the program decides by itself: the call is not traced "
-                "(further ones are not logged)",
-                name,
-            )
+            _warn(name, "the call is not traced (further ones are not logged)")
 
     def _keep(self, key: CallKey, decided: dict[str, Any]) -> None:
         """Keep a decision for one call."""
@@ -190,11 +186,7 @@ class Approvals:
         try:
             requested_call = self._describe(span_id, key)
             if isinstance(requested_call, str):
-                _log.warning(
-                    "no approval was requested for a call of %s, so the program decides by itself: %s",
-                    key.name,
-                    requested_call,
-                )
+                _warn(f"a call of {key.name}", requested_call)
                 return None
             return self._decision_of(requested_call, stopped)
         except Exception:
@@ -217,23 +209,21 @@ class Approvals:
             except Unreachable as error:
                 is_nowhere = not is_open and isinstance(error.__cause__, ConnectionRefusedError | socket.gaierror)
                 if is_nowhere or time.monotonic() - last_contact > GIVE_UP_S:
-                    _log.warning(
-                        "no approval was requested for %s, so the program decides by itself: %s",
-                        requested_call.name,
-                        error,
-                    )
+                    _warn(requested_call.name, error)
                     return None
                 stopped.wait(PAUSE_S)
                 continue
             except (Refused, BusError) as error:
-                _log.warning(
-                    "no approval was requested for %s, so the program decides by itself: %s", requested_call.name, error
-                )
+                _warn(requested_call.name, error)
                 return None
             is_open, last_contact = True, time.monotonic()
             if answer.get("status") != "pending":
                 return answer if answer.get("decision") else None
         return None
+
+
+def _warn(name: str, why: object) -> None:
+    _log.warning("no approval was requested for %s, so the program decides by itself: %s", name, why)
 
 
 def key_of(trace_id: str, name: str, call_id: str, arguments: dict[str, Any] | str | None) -> CallKey:
