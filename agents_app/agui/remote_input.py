@@ -10,6 +10,7 @@ from ag_ui.core import AssistantMessage, Message, ResumeEntry, RunAgentInput, Sy
 
 from agents_app.call_decisions import Decision
 from conversations.core.ids import new_id
+from conversations.core.json_values import parse_object
 from conversations.events.payload import clean_text
 
 ACTION = "remote_action"  # the tool that an interrupt is asked as
@@ -60,7 +61,7 @@ def resume_of(answered: Sequence[Answered], decided: Mapping[str, Decision]) -> 
     entries: list[ResumeEntry] = []
     for call in answered:
         if (decision := decided.get(call.call_id)) is not None:
-            interrupt = str(object_of(call.arguments).get("interrupt"))
+            interrupt = str((parse_object(call.arguments) or {}).get("interrupt"))
             payload = _payload(decision, call.output)
             entries.append(ResumeEntry(interrupt_id=interrupt, status="resolved", payload=payload))
     return entries
@@ -73,7 +74,7 @@ def _payload(decision: Decision, output: str) -> Any:
         case "edit" if decision.arguments is None:
             return {"approved": False, "message": "The arguments of this decision were redacted."}
         case "edit":
-            return {"approved": True, "editedArgs": object_of(decision.arguments).get("arguments")}
+            return {"approved": True, "editedArgs": (parse_object(decision.arguments or "") or {}).get("arguments")}
         case "respond":
             try:
                 return json.loads(decision.output)
@@ -105,12 +106,3 @@ def _as_text(content: Any) -> str:
     if isinstance(content, list):
         return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
     return json.dumps(content, ensure_ascii=False, default=str)
-
-
-def object_of(text: Any) -> Item:
-    """Return the object that a text of JSON holds; an empty one where it holds none."""
-    try:
-        value: Any = json.loads(text) if isinstance(text, str) else text
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}

@@ -16,6 +16,7 @@ from agents_app.agui import event_reader, http_stream, interrupt_decisions, remo
 from agents_app.agui.http_stream import RemoteFailed
 from agents_app.answer_events import AnswerEvents
 from agents_app.run_scope import current_scope
+from conversations.core.json_values import parse_object
 from conversations.core.outbound_address import AllowList
 from conversations.core.remote_agent_setting import RemoteAgent
 from conversations.events import payload
@@ -277,7 +278,7 @@ class _RemoteRun:
         name, pieces = self._call_of(interrupt)
         action: dict[str, Any] = {"interrupt": interrupt.id, "reason": interrupt.reason}
         action |= {"message": clean_text(interrupt.message)} if interrupt.message else {}
-        arguments = remote_input.object_of("".join(pieces))
+        arguments = parse_object("".join(pieces)) or {}
         return action | ({"tool": name, "arguments": arguments} if name else {})
 
 
