@@ -44,10 +44,10 @@ def derived_id(*parts: str) -> str:
     return text_digest("\0".join(parts))[:32]
 
 
-def prompt(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None, **metadata: object) -> SessionEvent:
+def prompt(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None) -> SessionEvent:
     """Return what a person typed as an event."""
     ends = {"sender": PERSON, "recipient": f"agent:{speaker.agent}"}
-    return _envelope(speaker, "message", text, id_, at, ends, metadata)
+    return _envelope(speaker, "message", text, id_, at, ends, {})
 
 
 def notice(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None, **metadata: object) -> SessionEvent:
@@ -56,12 +56,10 @@ def notice(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None, 
     return _envelope(speaker, "control", text, id_, at, ends, metadata)
 
 
-def handed(
-    speaker: SessionSpeaker, to: str, text: str, id_: str, at: str | None = None, **metadata: object
-) -> SessionEvent:
+def handed(speaker: SessionSpeaker, to: str, text: str, id_: str, at: str | None = None) -> SessionEvent:
     """Return as an event what the agent asks a sub-agent to do."""
     ends = {"sender": f"agent:{speaker.agent}", "recipient": f"agent:{to}"}
-    return _envelope(speaker, "message", text, id_, at, ends, metadata)
+    return _envelope(speaker, "message", text, id_, at, ends, {})
 
 
 def opening(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None, **metadata: object) -> SessionEvent:
@@ -70,9 +68,9 @@ def opening(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None,
     return _envelope(speaker, "message", text, id_, at, ends, metadata)
 
 
-def answer(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None, **more: object) -> SessionEvent:
-    """Return the agent's output as an event. `more`: `usage` and `model`."""
-    return _streamed(speaker, "output", id_, at, text=bounded(text), **more)
+def answer(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None) -> SessionEvent:
+    """Return the agent's output as an event."""
+    return _streamed(speaker, "output", id_, at, text=bounded(text))
 
 
 def model_call(

@@ -6,14 +6,13 @@ would: run, agent and turn, tokens as a preview, and an output at the end of eve
 """
 
 import asyncio
-import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
 
-from conversations.core.ids import new_id
+from conversations.core.ids import new_id, text_digest
 from conversations.import_export.demo_script import (
     SCRIPT,
     TITLE,
@@ -155,8 +154,8 @@ class _Stage:
         """Have the person who watches decide a call, and continue as decided; return whether the script continues."""
         call, approval, raw = self._new_call(beat.call, ""), new_id(), _text(beat.call.args)
         run: Payload = {"run_id": self._run, "agent": beat.call.agent, "run_kind": "recording"}
-        digest = hashlib.sha256(raw.encode()).hexdigest()
-        request = {**call, "event": "approval.requested", "approval_id": approval, "args_raw": raw, "digest": digest}
+        request = {**call, "event": "approval.requested", "approval_id": approval, "args_raw": raw}
+        request["digest"] = text_digest(raw)
         payloads: list[Payload] = [
             {"event": "run.queued", **run, "input_seq": self._input_seq},
             {"event": "run.started", **run, "attempt": 1, "worker": "demo"},

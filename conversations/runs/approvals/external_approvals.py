@@ -7,7 +7,6 @@ lease a request can no longer be decided. Called by the raw endpoints that such 
 server.
 """
 
-import hashlib
 import json
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
@@ -221,19 +220,16 @@ def _create_request(
         "approval_id": approval,
         "tool_call": call.id,
         "name": approval_request.name,
-    }
-    request |= {
         "tool_call_id": call.call_id,
         "origin": approval_request.origin,
         "qualified_name": approval_request.name,
-    }
-    request |= {
         "args_raw": approval_request.args_raw,
         "digest": call.arguments_digest,
         "effect": "unsafe",
         "why": approval_request.why,
+        "decisions": list(approval_request.decisions),
+        **request_terms.of_call(about).request_fields(),
     }
-    request |= {"decisions": list(approval_request.decisions)} | request_terms.of_call(about).request_fields()
     if isinstance(approval_request.arguments, dict):
         request |= {
             "args": approval_request.arguments,
@@ -294,6 +290,6 @@ def _schema(name: str, arguments: Body) -> str:
     parameters = {"type": "object", "properties": properties}
     stored = {"name": name[:200], "params_json_schema": parameters}
     body = json.dumps(stored, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
-    hash_ = hashlib.sha256(body.encode()).hexdigest()
+    hash_ = text_digest(body)
     ToolSchema.objects.get_or_create(hash=hash_, defaults={"name": name[:200], "body": body})
     return hash_

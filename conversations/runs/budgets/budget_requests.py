@@ -4,13 +4,12 @@ An approval adds the same amount again, in the transaction of the decision; othe
 the call that represents the request when the run continues: `settle`.
 """
 
-import hashlib
 import json
 from decimal import Decimal
 
 from conversations.core.database_clock import database_now
 from conversations.core.errors import Invalid
-from conversations.core.ids import new_id
+from conversations.core.ids import new_id, text_digest
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.models import Approval, BudgetRaise, Conversation, ToolCall
@@ -35,7 +34,7 @@ def build_request(claimed: Claim, reached: ReachedBudget, agent: str, turn: int)
     text = json.dumps(given, ensure_ascii=False)
     body: Body = {"event": "approval.requested", "approval_id": approval, "agent": agent, "turn": turn}
     body |= {"tool_call": our_call_id(claimed.run, call, 1), "tool_call_id": call, "name": NAME, "origin": ORIGIN}
-    body |= {"args": given, "args_raw": text, "digest": hashlib.sha256(text.encode()).hexdigest()}
+    body |= {"args": given, "args_raw": text, "digest": text_digest(text)}
     return body | {"effect": "unsafe", "why": reached.words} | request_terms.of_call([]).request_fields()
 
 
