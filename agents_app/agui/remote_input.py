@@ -78,7 +78,7 @@ def _payload(decision: Decision, output: str) -> Any:
         case "respond":
             try:
                 return json.loads(decision.output)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return decision.output
     return {"approved": False, "message": decision.message or output}
 

@@ -126,6 +126,13 @@ def test_a_decision_whose_arguments_are_gone_approves_nothing_else(decision):
     assert entry.payload["approved"] is (decision == "approve")
 
 
+@pytest.mark.parametrize("deep", ["[" * 100_000, '{"a":' * 100_000])
+def test_a_response_that_is_nested_without_end_is_passed_on_as_the_text_it_is(deep):
+    (entry,) = run_history.resume_of([Answered("c", deep, "")], {"c": Decision("respond", "", output=deep)})
+
+    assert (entry.payload, entry.interrupt_id) == (deep, "None")
+
+
 def test_an_interrupt_that_the_policy_denies_is_rejected(remote, elsewhere):
     evaluate.forget()
     edit_policy.set_policy(SYSTEM, PolicyRule("Weather", remote_input.ACTION, "deny"))
