@@ -1,7 +1,5 @@
 """A tail cut off the audit log together with its head is found by the file beside the database."""
 
-from contextlib import closing
-
 import pytest
 from django.core.management import call_command
 
@@ -100,5 +98,4 @@ def test_a_running_server_keeps_it(door_server):
     door_server.token("anchored")
     head = "SELECT seq || ' ' || hash FROM conversations_audithead"
     file = door_server.data_dir / NAME
-    with closing(door_server.database()) as database:
-        until(lambda: file.exists() and file.read_text() == database.execute(head).fetchone()[0], what="the file")
+    until(lambda: file.exists() and file.read_text() == door_server.rows(head)[0][0], what="the file")

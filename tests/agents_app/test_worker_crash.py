@@ -36,14 +36,9 @@ def server(tmp_path):
         made.terminate()
 
 
-def rows(server, query):
-    with server.database() as database:
-        return [value for (value,) in database.execute(query)]
-
-
 def pay(server, token):
     """Ask for a payment, once the agents are known; the server may die of it."""
-    until(lambda: rows(server, "SELECT 1 FROM conversations_agent WHERE is_entry"), within=60, what="the agents")
+    until(lambda: server.column("SELECT 1 FROM conversations_agent WHERE is_entry"), within=60, what="the agents")
     try:
         server.publish(token, "chat:c", MESSAGE, "payment")
     except (OSError, http.client.HTTPException):
@@ -76,11 +71,11 @@ def test_a_kill_around_a_tool_call_has_no_effect_twice_and_every_doubt_is_told(s
     lease_is_far_ahead(server)
     del server.environment["SWITCHBOARD_FAILPOINT"]
     server.start()
-    until(lambda: rows(server, ENDED), within=60, what="the run to be ended")
+    until(lambda: server.column(ENDED), within=60, what="the run to be ended")
 
     run, call, count = POINTS[point]
-    assert rows(server, ENDED) == [run]
-    assert rows(server, CALLS) == ([call] if call else [])
+    assert server.column(ENDED) == [run]
+    assert server.column(CALLS) == ([call] if call else [])
     assert Path(server.environment["EFFECTS"]).read_text().split() == ["c"] * count
 
 
@@ -108,12 +103,12 @@ def test_a_kill_after_a_message_reached_a_run_neither_loses_it_nor_delivers_it_t
     lease_is_far_ahead(server)
     del server.environment["SWITCHBOARD_FAILPOINT"]
     server.start()
-    until(lambda: rows(server, ENDED) == ["interrupted", "delivered"], within=60, what="the run to be ended")
+    until(lambda: server.column(ENDED) == ["interrupted", "delivered"], within=60, what="the run to be ended")
     given.write_text("")
     server.publish(token, "chat:c", MESSAGE | {"content": "go on"}, "later")
-    until(lambda: len(rows(server, ENDED)) == 3, within=60, what="the next run")
+    until(lambda: len(server.column(ENDED)) == 3, within=60, what="the next run")
 
-    assert rows(server, "SELECT body FROM conversations_event WHERE kind='run.delivered'")[1:] == []
+    assert server.column("SELECT body FROM conversations_event WHERE kind='run.delivered'")[1:] == []
     assert given.read_text().splitlines() == ["be quick | go on"]
 
 
@@ -139,8 +134,8 @@ def test_a_budgets_question_outlives_a_kill_and_is_asked_and_decided_once(server
         json.dumps({"decision": "approve"}).encode(),
     )
     assert [server.request("POST", address, decision, token)[0] for _ in range(2)] == [200, 409]
-    until(lambda: rows(server, ENDED) == ["done"], within=60, what="the run to end")
+    until(lambda: server.column(ENDED) == ["done"], within=60, what="the run to end")
 
-    assert rows(server, "SELECT status FROM conversations_toolcall ORDER BY called_seq") == ["done", "done"]
-    assert rows(server, "SELECT amount FROM conversations_budgetraise") == [1]
+    assert server.column("SELECT status FROM conversations_toolcall ORDER BY called_seq") == ["done", "done"]
+    assert server.column("SELECT amount FROM conversations_budgetraise") == [1]
     assert Path(server.environment["EFFECTS"]).read_text().split() == ["c"]

@@ -16,11 +16,6 @@ from tests.support.tiers import variants
 MESSAGE = {"type": "message", "conversation_id": "c", "sender": "Rosa", "recipient": "agent:Dialogue"}
 
 
-def rows(server, query):
-    with server.database() as database:
-        return [value for (value,) in database.execute(query)]
-
-
 @pytest.fixture
 def server(tmp_path):
     made = Server(tmp_path / "data")
@@ -34,20 +29,20 @@ def server(tmp_path):
 def test_a_citizen_is_answered_by_the_demo_model_and_the_server_stops_in_order(server):
     token = server.token()
     server.start()
-    assert "Dialogue" in rows(
-        server, "SELECT name FROM conversations_agent WHERE is_entry"
+    assert "Dialogue" in server.column(
+        "SELECT name FROM conversations_agent WHERE is_entry"
     )  # whoever gets in finds them
     words = "There is a broken street lamp in Mill Lane, dangerous at night."
     server.publish(token, "chat:c", MESSAGE | {"content": words}, "m1")
     ended = "SELECT status FROM conversations_run WHERE status NOT IN ('queued', 'running')"
-    until(lambda: rows(server, ended), within=60, what="the run to wait or end")
+    until(lambda: server.column(ended), within=60, what="the run to wait or end")
 
-    assert rows(server, ended) == ["waiting"]
-    assert rows(server, "SELECT name FROM conversations_toolcall WHERE status='waiting'") == ["file_incident"]
+    assert server.column(ended) == ["waiting"]
+    assert server.column("SELECT name FROM conversations_toolcall WHERE status='waiting'") == ["file_incident"]
     server.terminate()
     log = server.data_dir / "switchboard.sqlite3-wal"
     assert not log.exists() or log.stat().st_size == 0
-    assert rows(server, "SELECT name FROM conversations_node") == []  # web and worker took their rows away
+    assert server.column("SELECT name FROM conversations_node") == []  # web and worker took their rows away
     assert "Traceback" not in server.output()
 
 
@@ -106,7 +101,7 @@ def test_what_is_for_agents_waits_until_they_are_loaded(server, tmp_path):
         status, answer = request.result(60)
         assert (status, answer["status"], published.result(60)[0]) == (200, "completed", 201)
 
-    until(lambda: rows(server, "SELECT status FROM conversations_run") == ["done"] * 2, what="both runs")
+    until(lambda: server.column("SELECT status FROM conversations_run") == ["done"] * 2, what="both runs")
 
 
 @pytest.mark.slow
@@ -123,7 +118,7 @@ def test_a_wrong_team_ends_the_start_with_its_reason(server):
 @pytest.mark.slow
 def test_a_worker_of_its_own_serves_until_it_is_told_to_stop(server):
     process = server.spawn(["runagents"], server.log, server.log)
-    until(lambda: rows(server, "SELECT name FROM conversations_agent WHERE is_entry"), within=60, what="the agents")
+    until(lambda: server.column("SELECT name FROM conversations_agent WHERE is_entry"), within=60, what="the agents")
     process.terminate()
 
     assert process.wait(60) == 0
@@ -135,7 +130,7 @@ def test_a_worker_that_has_ended_spends_no_time_on_its_memory(server, tmp_path):
     server.is_newcomer = True  # with an interpreter of its own, to its end
     server.environment |= {"SWITCHBOARD_TEAMS": "tests.teams.remains", "REMAINS": str(tmp_path / "remains")}
     process = server.spawn(["runagents"], server.log, server.log)
-    until(lambda: rows(server, "SELECT name FROM conversations_agent WHERE is_entry"), within=90, what="the agents")
+    until(lambda: server.column("SELECT name FROM conversations_agent WHERE is_entry"), within=90, what="the agents")
     process.terminate()
 
     assert process.wait(60) == 0
@@ -160,15 +155,15 @@ def test_a_server_told_to_stop_while_its_agents_are_starting_ends(server, after_
 def test_a_worker_of_its_own_ends_although_a_tool_never_returns(server):
     server.environment |= {"SWITCHBOARD_TEAMS": "tests.teams.hanging", "SWITCHBOARD_STOP_S": "0"}
     first = server.spawn(["runagents"], server.log, server.log)
-    until(lambda: rows(server, "SELECT name FROM conversations_agent"), within=60, what="the agents")
+    until(lambda: server.column("SELECT name FROM conversations_agent"), within=60, what="the agents")
     first.terminate()
     assert first.wait(60) == 0
     server.command("shell", "--no-imports", "-c", "from tests.support import agents_running as a; a.send_message()")
 
     worker = server.spawn(["runagents"], server.log, server.log)
     executing = "SELECT name FROM conversations_toolcall WHERE status='executing'"
-    until(lambda: rows(server, executing) == ["hang"], within=60, what="the tool to hang")
+    until(lambda: server.column(executing) == ["hang"], within=60, what="the tool to hang")
     worker.terminate()
 
     assert worker.wait(60) == 0
-    assert rows(server, "SELECT status FROM conversations_run") == ["cancelled"]
+    assert server.column("SELECT status FROM conversations_run") == ["cancelled"]

@@ -6,7 +6,6 @@ import random
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -106,8 +105,7 @@ def killed_at(server: Server, passing: int) -> None:
 
 
 def outcomes(server: Server) -> list[Any]:
-    with closing(server.database()) as database:
-        return list(database.execute("SELECT id, status FROM conversations_alertdelivery").fetchall())
+    return server.rows("SELECT id, status FROM conversations_alertdelivery")
 
 
 def all_delivered(server: Server, count: int) -> bool:

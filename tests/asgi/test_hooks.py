@@ -38,8 +38,7 @@ def calls_of(server: Server, key: str) -> list[tuple[Any, ...]]:
         "SELECT t.call_id,t.name,t.status,t.agent FROM conversations_toolcall t JOIN conversations_conversation c"
         " ON c.id=t.conversation_id WHERE c.key=? ORDER BY t.called_seq"
     )
-    with server.database() as database:
-        return list(database.execute(sql, [key]))
+    return server.rows(sql, [key])
 
 
 def test_a_session_is_a_conversation_as_it_goes_on(server, agent):
@@ -200,6 +199,5 @@ def test_hooks_start_no_run_and_let_nobody_in(server, agent):
         "SELECT COUNT(*) FROM conversations_run r JOIN conversations_conversation c ON c.id=r.conversation_id "
         "WHERE c.key='claude-code-quiet' AND r.kind<>'external'"
     )
-    with server.database() as database:
-        assert database.execute(runs).fetchone() == (0,)
+    assert server.rows(runs) == [(0,)]
     assert agent.get("/api/v1/conversations/claude-code-quiet").status == 403

@@ -65,8 +65,7 @@ def named(upload: Upload) -> str:
 
 def is_used(server: Server, name: str) -> bool:
     """Return whether a request with this token was let in."""
-    with server.database() as database:
-        rows = database.execute("SELECT last_used_at FROM conversations_token WHERE name=?", [name]).fetchall()
+    rows = server.rows("SELECT last_used_at FROM conversations_token WHERE name=?", [name])
     return rows[0][0] is not None
 
 
@@ -90,8 +89,7 @@ def sent_around(caller: Caller, upload: Upload, body: bytes, name: str, end: Cal
 def stored(server: Server, name: str) -> int:
     """Count what this token, or an import of its name, has stored."""
     sql = "SELECT COUNT(*) FROM conversations_event WHERE principal IN (?,?)"
-    with server.database() as database:
-        ((count,),) = database.execute(sql, [f"token:{name}", f"import:{name}"]).fetchall()
+    ((count,),) = server.rows(sql, [f"token:{name}", f"import:{name}"])
     return int(count)
 
 

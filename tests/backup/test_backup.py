@@ -7,7 +7,6 @@ import subprocess
 import threading
 import time
 import zipfile
-from contextlib import closing
 
 import pytest
 
@@ -43,8 +42,7 @@ def history(server):
         "SELECT c.key,e.seq,e.hash FROM conversations_event e"
         " JOIN conversations_conversation c ON c.id=e.conversation_id ORDER BY c.key,e.seq"
     )
-    with closing(server.database()) as database:
-        rows = database.execute(sql).fetchall()
+    rows = server.rows(sql)
     keys = dict.fromkeys(key for key, _, _ in rows)
     return {key: [(seq, hash_) for each, seq, hash_ in rows if each == key] for key in keys}
 

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from contextlib import closing
 
 import pytest
 
@@ -88,8 +87,7 @@ def test_a_changed_record_is_refused_although_its_file_is_whole(filled, place, t
 
 def signed_size(server):
     """Return how many leaves the newest checkpoint has."""
-    with closing(server.database()) as database:
-        ((size,),) = database.execute("SELECT COALESCE(MAX(size),0) FROM conversations_checkpoint").fetchall()
+    ((size,),) = server.rows("SELECT COALESCE(MAX(size),0) FROM conversations_checkpoint")
     return size
 
 
@@ -146,8 +144,7 @@ def test_what_was_redacted_since_the_backup_is_redacted_again(filled, place, tmp
     printed = other.command("restore", str(file))
 
     assert "Redacted again: 1 event that had been redacted since the backup." in printed
-    with closing(other.database()) as database:
-        assert "Size 1" not in str(database.execute("SELECT body FROM conversations_event").fetchall())
+    assert "Size 1" not in str(other.rows("SELECT body FROM conversations_event"))
     assert "leaves are intact" in other.command("verify")
 
 

@@ -69,8 +69,7 @@ def test_three_families_play_live_in_two_browsers(
         assert player.returncode == 0, errors
 
     for key, both in pages.items():
-        with server.database() as database:
-            head = database.execute("SELECT head_seq FROM conversations_conversation WHERE key=?", [key]).fetchone()[0]
+        head = server.rows("SELECT head_seq FROM conversations_conversation WHERE key=?", [key])[0][0]
         for page in both:
             drawn = page.locator("live-transcript")
             until(

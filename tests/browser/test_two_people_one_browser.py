@@ -24,8 +24,7 @@ def shared(chromium: Browser, server: Server, token: str) -> Iterator[BrowserCon
 
 
 def written_by_omar(server: Server) -> list[object]:
-    with server.database() as database:
-        return list(database.execute("SELECT seq FROM conversations_event WHERE principal='user:omar'"))
+    return server.rows("SELECT seq FROM conversations_event WHERE principal='user:omar'")
 
 
 def test_the_tab_of_the_first_person_does_nothing_as_the_second(shared: BrowserContext, server: Server) -> None:

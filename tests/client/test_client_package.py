@@ -160,9 +160,8 @@ def words(served: Server, conversation: str) -> str:
 
 
 def _rows(served: Server, conversation: str) -> list[tuple[str, str, str]]:
-    with served.database() as database:
-        return database.execute(
-            "SELECT e.event_id,e.kind,e.body FROM conversations_event e JOIN conversations_conversation c"
-            " ON c.id=e.conversation_id WHERE c.key=? ORDER BY e.seq",
-            [conversation],
-        ).fetchall()
+    return served.rows(
+        "SELECT e.event_id,e.kind,e.body FROM conversations_event e JOIN conversations_conversation c"
+        " ON c.id=e.conversation_id WHERE c.key=? ORDER BY e.seq",
+        [conversation],
+    )

@@ -97,12 +97,11 @@ class Program:
 
 def recorded(served: Server, conversation: str) -> list[tuple[str, str, str]]:
     """Return id, kind and body of a conversation's events."""
-    with served.database() as database:
-        rows = database.execute(
-            "SELECT e.event_id,e.kind,e.body FROM conversations_event e JOIN conversations_conversation c"
-            " ON c.id=e.conversation_id WHERE c.key=? ORDER BY e.seq",
-            [conversation],
-        ).fetchall()
+    rows = served.rows(
+        "SELECT e.event_id,e.kind,e.body FROM conversations_event e JOIN conversations_conversation c"
+        " ON c.id=e.conversation_id WHERE c.key=? ORDER BY e.seq",
+        [conversation],
+    )
     return [(id, kind, body) for id, kind, body in rows]
 
 

@@ -39,14 +39,6 @@ def command(*arguments):
     return out.getvalue()
 
 
-def query(server, sql, *values):
-    database = server.database()
-    try:
-        return database.execute(sql, values).fetchall()
-    finally:
-        database.close()
-
-
 def one_use_token(server):
     return json.loads((server.data_dir / "door.json").read_text())["token"]
 
@@ -64,8 +56,8 @@ def test_import_goes_through_the_door(server):
     first = output.splitlines()[0]
     assert first.startswith("sim: 11 events, 4 messages, 3 tool calls, 1 error, http://")
     assert first.endswith("/conversations/sim/")
-    assert query(server, COUNTERS, "sim") == [counts_of(OWN / "simulations.json")[0][:3]]
-    assert query(server, "SELECT DISTINCT principal FROM conversations_event") == [("import:ferry",)]
+    assert server.rows(COUNTERS, ["sim"]) == [counts_of(OWN / "simulations.json")[0][:3]]
+    assert server.rows("SELECT DISTINCT principal FROM conversations_event") == [("import:ferry",)]
 
 
 def test_existing_conversation_is_refused_through_the_door(server):
@@ -74,8 +66,8 @@ def test_existing_conversation_is_refused_through_the_door(server):
     with pytest.raises(CommandError, match=r"'twice-2' already exists: .*\(--conversation\)"):
         command("import", str(OWN / "simulations.json"), "--conversation", "twice")
 
-    assert query(server, COUNTERS, "twice") == []
-    assert query(server, "SELECT COUNT(*) FROM conversations_conversation WHERE is_staged") == [(0,)]
+    assert server.rows(COUNTERS, ["twice"]) == []
+    assert server.rows("SELECT COUNT(*) FROM conversations_conversation WHERE is_staged") == [(0,)]
 
 
 def test_an_update_goes_through_the_door_and_doubles_nothing(server, tmp_path):
@@ -85,11 +77,11 @@ def test_an_update_goes_through_the_door_and_doubles_nothing(server, tmp_path):
         path.write_text("".join(text))
         command("import", str(path), "--update", "--conversation", "door-grown")
 
-    assert query(server, COUNTERS, "door-grown") == [counts_of(OWN / "chat.jsonl")[0][:3]]
+    assert server.rows(COUNTERS, ["door-grown"]) == [counts_of(OWN / "chat.jsonl")[0][:3]]
     ids = "SELECT COUNT(*),COUNT(DISTINCT event_id) FROM conversations_event WHERE conversation_id="
     ids += "(SELECT id FROM conversations_conversation WHERE key='door-grown')"
     count = sum(bool(line.strip()) for line in lines)
-    assert query(server, ids) == [(count, count)]
+    assert server.rows(ids) == [(count, count)]
 
 
 def test_strict_refusal_breaks_the_upload_off_and_leaves_nothing(server, tmp_path):
@@ -101,18 +93,18 @@ def test_strict_refusal_breaks_the_upload_off_and_leaves_nothing(server, tmp_pat
         command("import", str(path), "--strict")
 
     until(
-        lambda: query(server, "SELECT COUNT(*) FROM conversations_conversation WHERE key LIKE 'staged:%'") == [(0,)],
+        lambda: server.rows("SELECT COUNT(*) FROM conversations_conversation WHERE key LIKE 'staged:%'") == [(0,)],
         what="the server to discard",
     )
-    assert query(server, COUNTERS, "bad") == []
+    assert server.rows(COUNTERS, ["bad"]) == []
 
 
 def test_play_goes_through_the_door_with_tokens(server):
     output = command("play", str(OWN / "simulations.json"), "--conversation", "play", "--tokens", "--speed", "100")
 
     assert "Played" in output
-    assert query(server, COUNTERS, "play") == [counts_of(OWN / "simulations.json")[0][:3]]
-    assert query(server, COUNTERS, "play-2") == [counts_of(OWN / "simulations.json")[1][:3]]
+    assert server.rows(COUNTERS, ["play"]) == [counts_of(OWN / "simulations.json")[0][:3]]
+    assert server.rows(COUNTERS, ["play-2"]) == [counts_of(OWN / "simulations.json")[1][:3]]
 
 
 def test_play_chooses_how_many_and_new_ids_each_time(server):
@@ -202,7 +194,7 @@ def test_import_without_an_end_is_refused(server):
     status, body = server.request("POST", "/api/v1/import", lines, bearer(server))
 
     assert (status, body["error"]["message"]) == (400, "the end line is missing: the import is incomplete")
-    assert query(server, COUNTERS, "cut") == []
+    assert server.rows(COUNTERS, ["cut"]) == []
 
 
 def test_lost_connection_discards_what_came(server):
@@ -215,12 +207,12 @@ def test_lost_connection_discards_what_came(server):
     text = b'{"conversation": "lost"}\n' + event * 600
     connection.send(b"%x\r\n%s\r\n" % (len(text), text))
     staged = "SELECT COUNT(*) FROM conversations_conversation WHERE is_staged"
-    until(lambda: query(server, staged) == [(1,)], what="the first chunk to be staged")
+    until(lambda: server.rows(staged) == [(1,)], what="the first chunk to be staged")
 
     connection.close()
 
-    until(lambda: query(server, staged) == [(0,)], what="it to be discarded")
-    assert query(server, COUNTERS, "lost") == []
+    until(lambda: server.rows(staged) == [(0,)], what="it to be discarded")
+    assert server.rows(COUNTERS, ["lost"]) == []
 
 
 @pytest.mark.slow
@@ -231,15 +223,15 @@ def test_publishing_goes_on_while_a_file_comes_in(server, tmp_path):
     importing = threading.Thread(target=command, args=["import", str(path)])
     importing.start()
     staged = "SELECT COUNT(*) FROM conversations_conversation WHERE is_staged"
-    until(lambda: query(server, staged) == [(1,)], what="the import to begin")
+    until(lambda: server.rows(staged) == [(1,)], what="the import to begin")
 
     status, _ = server.publish(token, "stream:beside", {"event": "log", "message": "still here"})
-    is_before_its_end = query(server, COUNTERS, "long") == []
+    is_before_its_end = server.rows(COUNTERS, ["long"]) == []
     importing.join()
 
     assert status == 201
     assert is_before_its_end
-    assert query(server, COUNTERS, "long") == [(8_000, 0, 0)]
+    assert server.rows(COUNTERS, ["long"]) == [(8_000, 0, 0)]
 
 
 @pytest.mark.slow
@@ -249,4 +241,4 @@ def test_without_a_server_the_command_makes_the_record_itself(tmp_path):
     output = alone.command("import", str(OWN / "chat.json"))
 
     assert output.startswith("chat: 12 events")
-    assert query(alone, COUNTERS, "chat") == [counts_of(OWN / "chat.json")[0][:3]]
+    assert alone.rows(COUNTERS, ["chat"]) == [counts_of(OWN / "chat.json")[0][:3]]

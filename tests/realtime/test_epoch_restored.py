@@ -126,15 +126,13 @@ def web_nodes(tmp_path):
 
 
 def epoch_of(node):
-    with node.database() as database:
-        return database.execute("SELECT value FROM conversations_meta WHERE name='epoch'").fetchone()[0]
+    return node.rows("SELECT value FROM conversations_meta WHERE name='epoch'")[0][0]
 
 
 def remembers_all(node, epoch):
     """Return whether a node has written down the newest row, in this epoch."""
     file = node.data_dir / "high-water"
-    with node.database() as database:
-        newest = database.execute("SELECT max(id) FROM conversations_event").fetchone()[0]
+    newest = node.rows("SELECT max(id) FROM conversations_event")[0][0]
     return file.exists() and file.read_text() == f"{epoch} {newest}"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents_app.test_worker_crash import ENDED, lease_is_far_ahead, rows
+from tests.agents_app.test_worker_crash import ENDED, lease_is_far_ahead
 from tests.support.live import Server, on_postgresql, until
 from tests.support.services import PostgresServer, running
 from tests.support.tiers import variants
@@ -62,12 +62,12 @@ def serving(home, **environment):
 
 def ask(server, token, number):
     """Have so many runs ask, each in a conversation of its own."""
-    until(lambda: rows(server, "SELECT 1 FROM conversations_agent WHERE is_entry"), within=60, what="the agents")
+    until(lambda: server.column("SELECT 1 FROM conversations_agent WHERE is_entry"), within=60, what="the agents")
     payload = {"type": "message", "sender": "Rosa", "recipient": "agent:Cashier", "content": "Pay 7"}
     messages = [{"topic": f"chat:c{n}", "payload": {**payload, "conversation_id": f"c{n}"}} for n in range(number)]
     assert server.request("POST", "/api/v1/publish", json.dumps({"messages": messages}).encode(), token)[0] == 200
     pending = "SELECT 1 FROM conversations_approval WHERE status='pending'"
-    until(lambda: len(rows(server, pending)) == number, within=60, what="the questions")
+    until(lambda: len(server.column(pending)) == number, within=60, what="the questions")
 
 
 def decide(server, token, approval, decision):
@@ -108,7 +108,7 @@ def server(asleep, tmp_path):
 )
 def test_a_kill_around_resuming_has_no_effect_twice(server, asleep, decision, point):
     of_it = "(SELECT id FROM conversations_conversation WHERE key='c0')"
-    (approval,) = rows(server, f"SELECT id FROM conversations_approval WHERE conversation_id={of_it}")
+    (approval,) = server.column(f"SELECT id FROM conversations_approval WHERE conversation_id={of_it}")
     server.environment["SWITCHBOARD_FAILPOINT"] = f"{point}:1"
     server.start()
     with suppress(OSError, http.client.HTTPException):  # it may die of it
@@ -120,25 +120,25 @@ def test_a_kill_around_resuming_has_no_effect_twice(server, asleep, decision, po
     del server.environment["SWITCHBOARD_FAILPOINT"]
     server.start()
     ended = f"{ENDED} AND status<>'waiting'"
-    until(lambda: rows(server, ended), within=60, what="the run to be ended")
+    until(lambda: server.column(ended), within=60, what="the run to be ended")
 
     run, call, amount = KILLS[decision][point]
-    assert rows(server, ended) == [run]
-    assert rows(server, f"SELECT status FROM conversations_toolcall WHERE conversation_id={of_it}") == [call]
+    assert server.column(ended) == [run]
+    assert server.column(f"SELECT status FROM conversations_toolcall WHERE conversation_id={of_it}") == [call]
     assert decide(server, asleep[1], approval, "approve") == 409
     assert paid(server) == ([f"c0 {amount}"] if amount else [])
 
 
 def go_on(server, token, number):
     """Decide all, in every way; return what each conversation's tool should have paid."""
-    approvals = rows(server, "SELECT id FROM conversations_approval WHERE status='pending' ORDER BY id")
+    approvals = server.column("SELECT id FROM conversations_approval WHERE status='pending' ORDER BY id")
     assert len(approvals) == number
     given = [list(ANSWERS)[n % len(ANSWERS)] for n in range(number)]
     assert [decide(server, token, approval, how) for approval, how in zip(approvals, given, strict=True)] == [
         200
     ] * number
     done = "SELECT 1 FROM conversations_run WHERE status='done'"
-    until(lambda: len(rows(server, done)) == number, within=120, what="all runs to be done")
+    until(lambda: len(server.column(done)) == number, within=120, what="all runs to be done")
     return Counter({"7": given.count("approve"), "70": given.count("edit")})
 
 

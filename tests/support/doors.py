@@ -97,5 +97,4 @@ def events_of(server: Server, conversation: str) -> list[tuple[int, str, dict[st
         "SELECT seq,kind,body FROM conversations_event WHERE conversation_id="
         "(SELECT id FROM conversations_conversation WHERE key=?) ORDER BY seq"
     )
-    with server.database() as database:
-        return [(seq, kind, json.loads(body)) for seq, kind, body in database.execute(sql, [conversation])]
+    return [(seq, kind, json.loads(body)) for seq, kind, body in server.rows(sql, [conversation])]

@@ -232,3 +232,12 @@ class Server:
         if url := self.environment.get("SWITCHBOARD_DATABASE_URL"):
             return psycopg.connect(url, autocommit=True)
         return sqlite3.connect(f"file:{self.data_dir}/switchboard.sqlite3?mode=ro", uri=True)
+
+    def rows(self, sql: str, *values: Sequence[object]) -> list[Any]:
+        """Read its database by such a SELECT, with the values of its parameters if it has any."""
+        with contextlib.closing(self.database()) as database:
+            return list(database.execute(sql, *values).fetchall())
+
+    def column(self, sql: str) -> list[Any]:
+        """Read one column."""
+        return [value for (value,) in self.rows(sql)]

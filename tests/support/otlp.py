@@ -168,5 +168,4 @@ def counts_of(server: Server, conversation: str) -> Counts:
 
 def conversations_of(server: Server) -> set[str]:
     """Return the ids of all conversations that are seen."""
-    with server.database() as database:
-        return {key for (key,) in database.execute("SELECT key FROM conversations_conversation WHERE NOT is_staged")}
+    return {key for (key,) in server.rows("SELECT key FROM conversations_conversation WHERE NOT is_staged")}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import closing
 
 from tests.support.doors import Caller
 from tests.support.live import Server, until
@@ -28,8 +27,7 @@ def holder(server: Server, name: str, role: str = "admin", agent: str = "") -> C
 def wait_for_use(server: Server, name: str) -> None:
     """Return once the server has let a token in that was never used before."""
     used = f"SELECT 1 FROM conversations_token WHERE name='{name}' AND last_used_at IS NOT NULL"
-    with closing(server.database()) as database:
-        until(lambda: database.execute(used).fetchall(), what=f"the first use of {name}")
+    until(lambda: server.rows(used), what=f"the first use of {name}")
 
 
 def revoke(server: Server, name: str) -> float:

@@ -20,11 +20,6 @@ def server(tmp_path, elsewhere):
         made.terminate()
 
 
-def rows(server, query):
-    with server.database() as database:
-        return [value for (value,) in database.execute(query)]
-
-
 def events_of(server, token, thread, words, **more):
     """Run the agent by our own AG-UI door."""
     body = json.dumps(input_of(thread, words, **more)).encode()
@@ -48,20 +43,20 @@ def test_what_an_agent_elsewhere_was_asked_survives_a_kill_of_the_server(server)
 
     message = {"type": "message", "conversation_id": "killed", "sender": "Rosa", "recipient": "agent:Weather"}
     server.publish(token, "chat:killed", message | {"content": "hang on"}, "killed-1")
-    until(lambda: rows(server, "SELECT 1 FROM conversations_event WHERE kind='token' AND body LIKE '%Thin%'"))
+    until(lambda: server.column("SELECT 1 FROM conversations_event WHERE kind='token' AND body LIKE '%Thin%'"))
     interrupt = events_of(server, token, "killed-ask", "ask me")[-1].outcome.interrupts[0]
     server.kill()
     server.start()
-    until(lambda: "interrupted" in rows(server, RUNS), what="the run that was lost to be told")
+    until(lambda: "interrupted" in server.column(RUNS), what="the run that was lost to be told")
 
     resume = [{"interruptId": interrupt.id, "status": "resolved", "payload": True}]
     events = events_of(server, token, "killed-ask", "ask me", run="front-run-2", resume=resume)
 
     assert text_of(events) == 'resumed with [{"approved": true}]'
-    (lost,) = rows(server, "SELECT id FROM conversations_run WHERE status='interrupted'")
+    (lost,) = server.column("SELECT id FROM conversations_run WHERE status='interrupted'")
     status, again = server.request("POST", f"/api/v1/runs/{lost}/again", b"{}", token)
     assert status in (200, 201), again
-    until(lambda: rows(server, RUNS).count("running") == 1, what="the run to run again")
+    until(lambda: server.column(RUNS).count("running") == 1, what="the run to run again")
 
 
 def test_an_agent_that_is_registered_while_the_server_runs_is_served_until_it_is_removed(tmp_path, elsewhere):
@@ -76,11 +71,11 @@ def test_an_agent_that_is_registered_while_the_server_runs_is_served_until_it_is
     try:
         remote = f"RemoteAgent('Weather', {elsewhere!r}, 'there-1')"
         server.command("shell", "--no-imports", "-c", f"{imports}r.register(SYSTEM, {remote})")
-        until(lambda: rows(server, served) == ["Weather"], what="the worker to serve it")
+        until(lambda: server.column(served) == ["Weather"], what="the worker to serve it")
 
         assert text_of(events_of(server, token, "registered-first", "hello")) == "You said: hello"
 
         server.command("shell", "--no-imports", "-c", f"{imports}r.remove(SYSTEM, 'Weather')")
-        until(lambda: rows(server, served) == [], what="the worker to serve it no more")
+        until(lambda: server.column(served) == [], what="the worker to serve it no more")
     finally:
         server.terminate()

@@ -25,21 +25,13 @@ def client_of(server: Server, token: str) -> AsyncOpenAI:
     return AsyncOpenAI(base_url=f"{server.url}/v1", api_key=token, max_retries=0, timeout=60)
 
 
-def rows(server: Server, sql: str, *values: object) -> list[tuple]:
-    database = server.database()
-    try:
-        return database.execute(sql, values).fetchall()
-    finally:
-        database.close()
-
-
 @pytest.mark.slow
 def test_the_script_of_the_guide_drives_the_town_hall_with_a_hosted_and_an_external_tool(
     door_server: Server, token: str
 ) -> None:
     guide = (ROOT / "docs/how-to/open-responses.md").read_text()
     script = re.search(r"```python\n(.*?)```", guide, re.DOTALL)[1]
-    ((before,),) = rows(door_server, "SELECT COALESCE(MAX(id),0) FROM conversations_conversation")
+    ((before,),) = door_server.rows("SELECT COALESCE(MAX(id),0) FROM conversations_conversation")
 
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", script],
@@ -50,13 +42,12 @@ def test_the_script_of_the_guide_drives_the_town_hall_with_a_hosted_and_an_exter
     assert done.returncode == 0, done.stderr
     assert "Nothing moves on Mill Road." in done.stdout
     assert "TH-0A1B2C3D" in done.stdout
-    runs = rows(
-        door_server,
+    runs = door_server.rows(
         "SELECT t.name, t.origin, t.status, s.hash IS NOT NULL, c.key FROM conversations_toolcall t"
         " JOIN conversations_conversation c ON c.id=t.conversation_id"
         " LEFT JOIN conversations_toolschema s ON s.hash=t.schema WHERE t.origin IN ('hosted', 'external')"
         " AND t.agent='Dialogue' AND c.id>? ORDER BY t.called_seq",
-        before,
+        [before],
     )
     assert {row[:4] for row in runs} == {
         ("incident_status", "hosted", "done", 1),

@@ -77,10 +77,9 @@ def race(served, crowd, rounds):
         for _, error in losers:
             assert error["code"] == "already_decided"
             assert (error["by"], error["decision"], error["at"]) == (winner["by"], winner["decision"], winner["at"])
-    with served.database() as database:
-        entries = database.execute(
-            "SELECT target, outcome, COUNT(*) FROM conversations_auditentry WHERE verb='decide' GROUP BY 1, 2"
-        ).fetchall()
+    entries = served.rows(
+        "SELECT target, outcome, COUNT(*) FROM conversations_auditentry WHERE verb='decide' GROUP BY 1, 2"
+    )
     assert Counter(entries) == Counter(
         [(f"approval:race-{n}", outcome, count) for n in range(rounds) for outcome, count in OUTCOMES]
     )
