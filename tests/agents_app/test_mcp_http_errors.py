@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from agents import UserError
@@ -12,6 +10,7 @@ from mcp import MCPError
 
 from agents_app.mcp.connections import McpConnection
 from agents_app.mcp.servers import McpServer
+from tests.support.answering import Answer, answering
 
 TOOL = {"name": "stamp", "inputSchema": {"type": "object"}}
 
@@ -20,42 +19,25 @@ TOOL = {"name": "stamp", "inputSchema": {"type": "object"}}
 def refusing(method, status, body):
     """Serve MCP; a request of this method meets an error. Yield the server."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            if request["method"] == method:
-                return self._answer(status, body)
-            if "id" not in request:
-                return self._answer(202, b"")
-            version = request.get("params", {}).get("protocolVersion")
-            info = {
-                "protocolVersion": version,
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "x", "version": "1"},
-            }
-            result = info if request["method"] == "initialize" else {"tools": [TOOL]}
-            answer = json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result})
-            return self._answer(200, answer.encode())
+    def answer(request):
+        if request.method != "POST":
+            return Answer(405)
+        request = json.loads(request.body)
+        if request["method"] == method:
+            return Answer(status, body)
+        if "id" not in request:
+            return Answer(202)
+        version = request.get("params", {}).get("protocolVersion")
+        info = {
+            "protocolVersion": version,
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "x", "version": "1"},
+        }
+        result = info if request["method"] == "initialize" else {"tools": [TOOL]}
+        return Answer(200, json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}).encode())
 
-        def do_GET(self):
-            self._answer(405, b"")
-
-        do_DELETE = do_GET
-
-        def _answer(self, status, body):
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            """Log nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield McpServer("desk", url=f"http://127.0.0.1:{server.server_port}/mcp", connect_s=30)
-        server.shutdown()
+    with answering(answer) as address:
+        yield McpServer("desk", url=f"{address}/mcp", connect_s=30)
 
 
 async def states_of(server, act):

@@ -1,30 +1,29 @@
 """A message to an agent goes to its two topics in one request: whoever repeats it after an error says it once."""
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 import switchboard
 from switchboard import HttpBus, Refused, Unreachable, send_message
+from tests.support.answering import Answer, Request, answering
 
 
-class Faltering(ThreadingHTTPServer):
+class Faltering:
     """A server that stores what it is sent, as often as it may; then it is away. `refused`: a topic that it refuses."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
         self.stored: list[dict[str, Any]] = []
         self.requests_left, self.refused = 1, ""
 
-    def answer(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        """Store a request's messages; return status and answer."""
+    def answer(self, request: Request) -> Answer:
+        """Store a request's messages."""
         if self.requests_left <= 0:
-            return 503, {"error": {"code": "unavailable", "message": "away"}}
+            return Answer(503, b'{"error": {"code": "unavailable", "message": "away"}}')
         self.requests_left -= 1
+        body: dict[str, Any] = json.loads(request.body)
         items = []
         for message in body.get("messages", [body]):
             if message["topic"] == self.refused:
@@ -32,37 +31,19 @@ class Faltering(ThreadingHTTPServer):
             else:
                 self.stored.append(message)
                 items.append({"id": message["id"], "seq": 1})
-        return (200, {"items": items}) if "messages" in body else (201, items[0])
-
-
-class Handler(BaseHTTPRequestHandler):
-    """One request of it."""
-
-    server: Faltering
-
-    def do_POST(self) -> None:
-        """Answer a publish."""
-        status, answer = self.server.answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-        text = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        if "messages" in body:
+            return Answer(200, json.dumps({"items": items}).encode())
+        return Answer(201, json.dumps(items[0]).encode())
 
 
 @pytest.fixture
 def server() -> Iterator[Faltering]:
     """That server, with a bus to it set."""
-    with Faltering() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        with HttpBus(f"http://127.0.0.1:{server.server_port}", "sb_x") as bus:
-            switchboard.set_bus_for_testing(bus)
-            yield server
-            switchboard.set_bus_for_testing(None)
-        server.shutdown()
+    server = Faltering()
+    with answering(server.answer) as address, HttpBus(address, "sb_x") as bus:
+        switchboard.set_bus_for_testing(bus)
+        yield server
+        switchboard.set_bus_for_testing(None)
 
 
 def test_a_message_that_is_sent_again_after_an_error_is_stored_once(server: Faltering) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from switchboard import Refused, Unreachable
 from switchboard.following import follow
+from tests.support.answering import Answer, Request, answering
 from tests.support.live import free_port
 
 RESTARTING = {"code": "restarting", "message": "the server stops: connect again"}
@@ -19,58 +18,36 @@ UNAVAILABLE = {"code": "unavailable", "message": "the database cannot answer rig
 REVOKED = {"code": "token_revoked", "message": "the token was revoked"}
 
 
-class Feed(ThreadingHTTPServer):
+class Feed:
     """Sends one event per connection, then the next of `ends`."""
 
     def __init__(self, *ends: dict[str, str]) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
         self.ends = list(ends)
         self.places: list[list[str]] = []  # `after` of each connection
         self.refusals: list[bytes] = []  # what a proxy answers first, with the status
         self.refusal_status = 502
         self.token = ""  # the only one that it knows; empty: it knows all
+        self.url = ""
 
-    @property
-    def url(self) -> str:
-        """Where it is found."""
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Feed
-
-    def do_GET(self) -> None:
-        if self.server.refusals:
-            self.send_response(self.server.refusal_status)
-            self.end_headers()
-            self.wfile.write(self.server.refusals.pop())
-            return
-        if self.server.token and self.headers["Authorization"] != f"Bearer {self.server.token}":
-            self.send_response(401)
-            self.end_headers()
-            self.wfile.write(json.dumps({"error": {"code": "not_signed_in", "message": "no such token"}}).encode())
-            return
-        self.server.places.append(parse_qs(urlsplit(self.path).query).get("after", []))
-        number = len(self.server.places)
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.end_headers()
-        event, end = json.dumps({"n": number}), json.dumps(self.server.ends[number - 1])
-        self.wfile.write(f"id: e.{number}\ndata: {event}\n\nevent: end\ndata: {end}\n\n".encode())
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Stay silent."""
+    def answer(self, request: Request) -> Answer:
+        """Answer one connection."""
+        if self.refusals:
+            return Answer(self.refusal_status, self.refusals.pop())
+        if self.token and request.headers["Authorization"] != f"Bearer {self.token}":
+            return Answer(401, b'{"error": {"code": "not_signed_in", "message": "no such token"}}')
+        self.places.append(parse_qs(urlsplit(request.path).query).get("after", []))
+        number = len(self.places)
+        event, end = json.dumps({"n": number}), json.dumps(self.ends[number - 1])
+        body = f"id: e.{number}\ndata: {event}\n\nevent: end\ndata: {end}\n\n".encode()
+        return Answer(200, body, "text/event-stream")
 
 
 @pytest.fixture
 def feed() -> Iterator[Feed]:
     """A server that restarts once and then revokes the token."""
-    with Feed(RESTARTING, REVOKED, RESTARTING) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+    made = Feed(RESTARTING, REVOKED, RESTARTING)
+    with answering(made.answer) as made.url:
+        yield made
 
 
 def test_a_restart_is_followed_by_another_connection_and_a_refusal_is_raised(feed: Feed) -> None:

@@ -5,12 +5,12 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from switchboard import BusMessage, Closed, HttpBus, IdReused, Refused, SpoolFull, Unreachable
+from tests.support.answering import Answer, answering
 from tests.support.cutting_proxy import CuttingProxy
 from tests.support.live import Server, until
 
@@ -242,28 +242,12 @@ def test_wrong_token_is_refused_and_nothing_waits(proxy: CuttingProxy, topic: st
     assert bus.waiting == 0
 
 
-class Elsewhere(BaseHTTPRequestHandler):
-    """A program that is no Switchboard, on the address where the server was."""
-
-    def do_POST(self) -> None:
-        """Answer as an OpenAI-compatible server does."""
-        body = b'{"error":{"message":"Unknown endpoint","type":"invalid_request_error"}}'
-        self.send_response(404)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
 @pytest.fixture
 def elsewhere() -> Iterator[str]:
-    """The address of that program."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    """The address of a program that is no Switchboard: it answers as an OpenAI-compatible server does."""
+    body = b'{"error":{"message":"Unknown endpoint","type":"invalid_request_error"}}'
+    with answering(lambda _: Answer(404, body)) as address:
+        yield address
 
 
 @pytest.mark.slow

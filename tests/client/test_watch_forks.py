@@ -2,8 +2,6 @@
 
 import json
 import os
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -11,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 from tests.support import programs
+from tests.support.answering import Answer, Request, answering
 from tests.support.live import Server
 
 PROGRAM = """
@@ -81,41 +80,25 @@ os._exit(1 if result.interruptions else 0)
 """
 
 
-class Storing(ThreadingHTTPServer):
-    """A server that remembers what was published, in order."""
+class Storing:
+    """A server that remembers what was published, in order, and approves every call."""
 
-    def __init__(self, *of_http: Any) -> None:
-        super().__init__(*of_http)
+    def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
 
-
-class Approving(BaseHTTPRequestHandler):
-    """Store everything and approve every call."""
-
-    server: Storing
-
-    def do_POST(self) -> None:  # the name of the standard library
+    def answer(self, request: Request) -> Answer:
         """Answer a request."""
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.messages += body.get("messages", ())
-        answer = {"items": [{} for _ in body.get("messages", ())], "status": "decided", "decision": "approve"}
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(json.dumps(answer).encode())
-
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
+        several = json.loads(request.body).get("messages", ())
+        self.messages += several
+        decided = {"items": [{} for _ in several], "status": "decided", "decision": "approve"}
+        return Answer(200, json.dumps(decided).encode())
 
 
 @pytest.mark.slow
 def test_its_approvals_are_requested(tmp_path: Path) -> None:
-    server = Storing(("127.0.0.1", 0), Approving)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with answering(Storing().answer) as address:
+        done = programs.run(["-c", ASKING, address, str(tmp_path)], ENVIRONMENT)
 
-    done = programs.run(["-c", ASKING, f"http://127.0.0.1:{server.server_port}", str(tmp_path)], ENVIRONMENT)
-
-    server.shutdown()
-    server.server_close()
     assert done.returncode == 0, done.stderr
 
 
@@ -156,13 +139,9 @@ os._exit(0)
 def test_a_child_of_multiprocessing_publishes_all_before_it_ends(
     tmp_path: Path, way: str, is_watched_before: str
 ) -> None:
-    server = Storing(("127.0.0.1", 0), Approving)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = Storing()
+    with answering(server.answer) as address:
+        done = programs.run(["-c", PARENT, address, "t", str(tmp_path), way, is_watched_before], ENVIRONMENT)
 
-    address = f"http://127.0.0.1:{server.server_port}"
-    done = programs.run(["-c", PARENT, address, "t", str(tmp_path), way, is_watched_before], ENVIRONMENT)
-
-    server.shutdown()
-    server.server_close()
     assert done.returncode == 0, done.stderr
     assert [message["payload"]["event"] for message in server.messages] == ["run.started", "run.done"]

@@ -1,15 +1,14 @@
 """A witness that follows tlog-witness: it signs a checkpoint whose proof shows that the log only grew. Over HTTP."""
 
 import base64
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from conversations.evidence import merkle, notes
 from conversations.evidence.notes import ED25519_WITNESS, Signature, VerifierKey
 from tests.support import merkle_proofs
+from tests.support.answering import Answer, answering
 
 NAME = "witness.example/w1"
 
@@ -50,24 +49,10 @@ class StandInWitness:
 def serving(witness):
     """Serve it on the loopback; yield its URL."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            status, words = witness.answer(body) if self.path == "/add-checkpoint" else (404, "")
-            witness.answers.append(status)
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(words.encode())
+    def answer(request):
+        status, words = witness.answer(request.body) if request.path == "/add-checkpoint" else (404, "")
+        witness.answers.append(status)
+        return Answer(status, words.encode())
 
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with answering(answer) as address:
+        yield address

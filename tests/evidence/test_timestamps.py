@@ -2,10 +2,8 @@
 
 import shutil
 import subprocess
-import threading
 import zipfile
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -18,6 +16,7 @@ from conversations.evidence.checkpoints import Signer
 from conversations.evidence.verify_record import RecordCheck, Settings
 from conversations.evidence.witness_settings import parse
 from conversations.models import Checkpoint, Witnessed
+from tests.support.answering import Answer, answering
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -75,24 +74,12 @@ def authority(tmp_path_factory):
 def url(authority):
     """Where it answers."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            is_query = self.headers["Content-Type"] == "application/timestamp-query"
-            self.send_response(200 if is_query else 415)
-            self.end_headers()
-            self.wfile.write(authority.answer(body) if is_query else b"")
+    def answer(request):
+        is_query = request.headers["Content-Type"] == "application/timestamp-query"
+        return Answer(200, authority.answer(request.body)) if is_query else Answer(415)
 
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"timestamp:http://127.0.0.1:{server.server_port}/tsr"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with answering(answer) as address:
+        yield f"timestamp:{address}/tsr"
 
 
 @pytest.fixture

@@ -3,10 +3,8 @@ behind a proxy that answers in its place."""
 
 import http.client
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -14,35 +12,23 @@ from conversations.core import data_dir
 from conversations.core.errors import NotAllowed, NotFound, SwitchboardError, Unavailable
 from conversations.import_export import server_client
 from conversations.import_export.server_client import REPORT, ServerClient
+from tests.support.answering import Answer, Request, answering
 
 REFUSAL = json.dumps({"error": {"code": "x", "message": "no"}}).encode()
 PAYLOAD = {"event": "log", "conversation_id": "c", "text": "x"}
 
 
 @contextmanager
-def answering(status: int, body: bytes = REFUSAL) -> Iterator[tuple[str, list[str]]]:
-    """Serve this status; yield the address and the requested paths."""
+def serving(status: int, body: bytes = REFUSAL) -> Iterator[tuple[str, list[str]]]:
+    """Answer everything alike; yield the address, and the paths that were asked."""
     paths: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # the name of the standard library
-            paths.append(self.path)
-            if length := self.headers["Content-Length"]:
-                self.rfile.read(int(length))
-            else:  # chunked
-                while self.rfile.readline() != b"0\r\n":
-                    pass
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(request: Request) -> Answer:
+        paths.append(request.path)
+        return Answer(status, body)
 
-        def log_message(self, *_: object) -> None:
-            """Log nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}", paths
-        server.shutdown()
+    with answering(answer) as address:
+        yield address, paths
 
 
 def test_an_address_of_a_server_behind_tls_is_taken():
@@ -52,7 +38,7 @@ def test_an_address_of_a_server_behind_tls_is_taken():
 
 
 def test_a_server_under_a_path_is_asked_there():
-    with answering(200) as (address, paths):
+    with serving(200) as (address, paths):
         ServerClient(f"{address}/team/", "t", REPORT).publish("stream:c", PAYLOAD, "1")
 
     assert paths == [f"/team{REPORT}"]
@@ -60,7 +46,7 @@ def test_a_server_under_a_path_is_asked_there():
 
 @pytest.mark.parametrize(("status", "error"), [(403, NotAllowed), (404, NotFound)])
 def test_a_refusal_that_stays_is_not_taken_for_an_absent_server(status: int, error: type[SwitchboardError]):
-    with answering(status) as (address, _), pytest.raises(error):
+    with serving(status) as (address, _), pytest.raises(error):
         ServerClient(address, "t", REPORT).publish("stream:c", PAYLOAD, "1")
 
 
@@ -70,7 +56,7 @@ def test_a_refusal_that_stays_is_not_taken_for_an_absent_server(status: int, err
 @pytest.mark.parametrize("status", [200, 201])
 def test_a_success_that_is_not_switchboards_stores_nothing(status: int, body: bytes):
     with (
-        answering(status, body) as (address, _),
+        serving(status, body) as (address, _),
         pytest.raises(Unavailable, match=f"responded with {status}, but not as"),
     ):
         ServerClient(address, "t", REPORT).publish("stream:c", PAYLOAD, "1")
@@ -78,7 +64,7 @@ def test_a_success_that_is_not_switchboards_stores_nothing(status: int, body: by
 
 @pytest.mark.parametrize("body", [b"<html>Sign in</html>", b"{}"])
 def test_an_import_that_is_answered_with_a_page_has_not_happened(body: bytes):
-    with answering(200, body) as (address, _):
+    with serving(200, body) as (address, _):
         upload = ServerClient(address, "t").intake()
         upload.receive([b"{}"])
         with pytest.raises(Unavailable, match="responded with 200, but not as"):
@@ -91,13 +77,13 @@ def test_an_import_that_is_answered_with_a_page_has_not_happened(body: bytes):
 )  # fmt: skip
 @pytest.mark.parametrize(("status", "error"), [(502, Unavailable), (403, NotAllowed)])
 def test_an_error_of_a_proxy_is_an_error_whatever_its_form(status: int, error: type[SwitchboardError], body: bytes):
-    with answering(status, body) as (address, _), pytest.raises(error):
+    with serving(status, body) as (address, _), pytest.raises(error):
         ServerClient(address, "t", REPORT).publish("stream:c", PAYLOAD, "1")
 
 
 def test_a_program_that_took_the_servers_port_is_no_server(tmp_path, monkeypatch):
     monkeypatch.setattr(server_client, "KNOCKS", 1)
-    with answering(200, b"{}") as (address, _):
+    with serving(200, b"{}") as (address, _):
         data_dir.write_door(tmp_path, address, "once")
         with pytest.raises(Unavailable, match="cannot be reached"), ServerClient.open(tmp_path, "x"):
             pass

@@ -9,39 +9,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from dashboard.pages.connect_sources import OTEL_WORDS
+from tests.support.answering import Answer, Request, answering
 from tests.support.live import ROOT
 from tests.support.provider_server import ProviderServer, served_apart
 from tests.support.weather_model import answer_to
 
 EXPORTS = ROOT / "tests" / "samples" / "exports"
-
-
-class Collector(ThreadingHTTPServer):
-    """Keeps the bodies of all requests, in a thread of its own while entered."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Request)
-        self.bodies: list[bytes] = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-
-class _Request(BaseHTTPRequestHandler):
-    server: Collector
-
-    def do_POST(self) -> None:
-        """Keep a body."""
-        self.server.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
 
 
 def environment_of(endpoint: str, model: ProviderServer, token: str = "") -> dict[str, str]:
@@ -64,15 +40,18 @@ def environment_of(endpoint: str, model: ProviderServer, token: str = "") -> dic
 
 def record(name: str, python: str, folder: Path = EXPORTS) -> Path:
     """Run a program and write what it exported."""
-    collector = Collector()
-    with served_apart(lambda _, request: answer_to(request)) as model:
-        environment = environment_of(f"http://127.0.0.1:{collector.server_port}", model)
+    bodies: list[bytes] = []
+
+    def answer(request: Request) -> Answer:
+        bodies.append(request.body)
+        return Answer()
+
+    with served_apart(lambda _, request: answer_to(request)) as model, answering(answer) as collector:
+        environment = environment_of(collector, model)
         command = [python, "-m", "tests.support.otlp_programs", name]
         subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=200)
-    collector.shutdown()
-    collector.server_close()
     path = folder / f"{name}.otlp"
-    path.write_bytes(b"".join(collector.bodies))
+    path.write_bytes(b"".join(bodies))
     return path
 
 
