@@ -21,13 +21,14 @@ from conversations.core.principals import SYSTEM
 from conversations.models import User
 from conversations.rendering import agent_colors
 from tests.browser import chromium  # noqa: F401  # a fixture of every test: a run has one playwright
-from tests.support import databases, tiers
+from tests.support import databases, teamwork, tiers
 from tests.support.cast import PASSWORD, cast, client_of
 from tests.support.doors_served import callers, door_server  # noqa: F401  # one server for all tests of its doors
 from tests.support.grids import forget
 from tests.support.live import Server
 from tests.support.preloading import share_templates
 from tests.support.recorders import bus, either, nursery, place, postgres_nursery, redis_server  # noqa: F401  # fixtures
+from tests.support.services import PostgresServer, running
 from tests.support.shared_servers import writers
 
 # An example may take as long as a busy machine takes for it; a test has its own bound.
@@ -89,15 +90,47 @@ def people(team: dict[str, User]) -> dict[str, User]:
 
 
 @pytest.fixture
+def otto(team: dict[str, User]) -> User:
+    """The operator."""
+    return team["operator"]
+
+
+@pytest.fixture
+def browsers(team: dict[str, User]) -> dict[str, Client]:
+    """A browser of each."""
+    return {role: client_of(user) for role, user in team.items()}
+
+
+@pytest.fixture
+def browser(team: dict[str, User]) -> Client:
+    """A browser of the viewer's."""
+    return client_of(team["viewer"])
+
+
+@pytest.fixture
 def admin(team: dict[str, User]) -> Client:
     """A browser of the admin's."""
     return client_of(team["admin"])
 
 
 @pytest.fixture
+def town() -> None:
+    """Have the town hall served, whose agents stand still."""
+    teamwork.team()
+
+
+@pytest.fixture
 def maria(team: dict[str, User]) -> User:
     """Make a viewer who has a password."""
     return create_person(SYSTEM, "maria", ["viewer"], password=PASSWORD)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[PostgresServer]:
+    """A PostgreSQL server of a file's own."""
+    with running(PostgresServer()) as server:
+        assert isinstance(server, PostgresServer)
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,6 @@ from agents_app.worker import agent_run
 from conversations.models import Conversation, Run, SessionItem, ToolCall
 from conversations.runs import stop_and_rerun
 from tests.support.agents_running import Scripted, ended_runs, event_bodies, event_kinds, send_message, team, working
-from tests.support.cast import cast
 from tests.support.live import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -309,7 +308,7 @@ def test_the_second_of_two_quick_messages_is_answered_after_the_first():
     assert [item["content"] for item in items if item.get("role") == "user"] == ["one", "two"]
 
 
-def test_a_person_stops_a_run_and_what_was_executing_is_unknown(team_of_people):
+def test_a_person_stops_a_run_and_what_was_executing_is_unknown(otto):
     steps = [function_call("slow", {"name": "x", "seconds": 60}, call_id="c1")], [assistant_message("late")]
     with working(team(*steps, tools=[slow])) as worker:
         send_message()
@@ -317,7 +316,7 @@ def test_a_person_stops_a_run_and_what_was_executing_is_unknown(team_of_people):
         began = time.monotonic()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(agent_run, "GRACE", 0.2)
-            stop_and_rerun.cancel_run(team_of_people["operator"], Run.objects.get().id)
+            stop_and_rerun.cancel_run(otto, Run.objects.get().id)
             (run,) = ended_runs()
 
     assert time.monotonic() - began < 40  # the call would take 60
@@ -326,12 +325,12 @@ def test_a_person_stops_a_run_and_what_was_executing_is_unknown(team_of_people):
 
 
 @pytest.mark.slow
-def test_a_call_that_ends_in_time_after_a_stop_is_told_and_the_run_is_cancelled(team_of_people):
+def test_a_call_that_ends_in_time_after_a_stop_is_told_and_the_run_is_cancelled(otto):
     steps = [function_call("slow", {"name": "x", "seconds": 1.2}, call_id="c1")], [assistant_message("never")]
     with working(team(*steps, tools=[slow])):
         send_message()
         until(lambda: ToolCall.objects.filter(status="executing").exists(), what="the call to run")
-        stop_and_rerun.cancel_run(team_of_people["operator"], Run.objects.get().id)
+        stop_and_rerun.cancel_run(otto, Run.objects.get().id)
         (run,) = ended_runs()
 
     assert (run.status, ToolCall.objects.get().status, event_bodies("output")) == ("cancelled", "done", [])
@@ -381,8 +380,3 @@ def test_three_hundred_runs_with_tool_calls_at_once_all_end_well():
 
     assert Counter(Run.objects.values_list("status", flat=True)) == {"done": 300}
     assert Counter(ToolCall.objects.values_list("status", flat=True)) == {"done": 300}
-
-
-@pytest.fixture
-def team_of_people():
-    return cast()

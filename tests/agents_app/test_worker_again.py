@@ -10,16 +10,10 @@ from conversations.runs import stop_and_rerun
 from tests.agents_app.test_worker_heard import Model, Work, clerks
 from tests.agents_app.test_worker_next_step import at_work, call, steer
 from tests.support.agents_running import ended_runs, send_message, working
-from tests.support.cast import cast
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DONE = [assistant_message("Done.")]
 DOWN = RuntimeError("down")
-
-
-@pytest.fixture
-def otto():
-    return cast()["operator"]
 
 
 @pytest.fixture

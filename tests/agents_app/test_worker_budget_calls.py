@@ -13,21 +13,8 @@ from tests.agents_app.test_worker_budgets import budget, question, spender, why,
 from tests.agents_app.test_worker_heard import clerks
 from tests.runs.replay.test_replay_gate import hold_claims
 from tests.support.agents_running import ended_runs, send_message, working
-from tests.support.cast import cast
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    evaluate.forget()
-    yield
-    evaluate.forget()
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 @pytest.mark.slow

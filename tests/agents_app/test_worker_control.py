@@ -13,15 +13,9 @@ from agents_app.worker.worker import LISTEN_EVERY
 from conversations.conversation import control
 from conversations.models import Conversation, Run, ToolCall
 from tests.support.agents_running import ended_runs, event_bodies, event_kinds, send_message, team, working
-from tests.support.cast import cast
 from tests.support.live import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def otto():
-    return cast()["operator"]
 
 
 class Work:

@@ -7,15 +7,9 @@ from conversations.events import log
 from conversations.models import Event, ToolCall
 from tests.alerts.test_alarms import waiting_request
 from tests.runs.test_runs import claimed
-from tests.support import teamwork
 from tests.support.alerting import MINUTE, look, opened, rule
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def town(team):
-    teamwork.team()
 
 
 def test_after_a_handoff_the_alarm_is_about_the_agent_that_asks(people, town):

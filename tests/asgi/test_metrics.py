@@ -17,7 +17,6 @@ from conversations.realtime import node_facts
 from conversations.realtime.server_runtime import ServerRuntime
 from tests.support.doors import Caller
 from tests.support.live import Server, until
-from tests.support.services import RedisServer, running
 
 
 def get(server, path, **headers):
@@ -42,14 +41,8 @@ def figures(server, token):
 
 
 @pytest.fixture(scope="module")
-def redis():
-    with running(RedisServer()) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def server(redis):
-    live = Server(SWITCHBOARD_REDIS_URL=redis.url, SWITCHBOARD_LOG="json").start()
+def server(redis_server):
+    live = Server(SWITCHBOARD_REDIS_URL=redis_server.url, SWITCHBOARD_LOG="json").start()
     live.secret = live.token()
     yield live
     live.kill()

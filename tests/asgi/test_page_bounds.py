@@ -13,7 +13,6 @@ from conversations.events.log import bounded_reads
 from conversations.realtime.live_renderer import LiveRenderer
 from tests.asgi.test_read_bounds import LARGE
 from tests.dashboard.pages.test_conversation_page import KEY, seqs, store
-from tests.support.cast import client_of, person
 from tests.support.peaks import peak
 
 COUNT = 24
@@ -22,11 +21,6 @@ PAGE_BYTES = 10 << 20
 ROBOT = principals.token_principal("robot")
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def browser() -> Client:
-    return client_of(person("vera", "viewer"))
 
 
 def open_page(browser: Client) -> str:

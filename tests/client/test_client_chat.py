@@ -14,7 +14,7 @@ from conversations.events import log
 from conversations.transport.log_bus import LogBus
 from switchboard import HttpBus, InMemoryBus, NotConfigured, RedisBus, Refused, chat_send, get_bus, send_message
 from tests.support.live import Server
-from tests.support.services import RedisServer, running
+from tests.support.services import RedisServer
 
 VARIABLES = (
     "SWITCHBOARD_URL",
@@ -202,14 +202,6 @@ def test_hop_is_one_more_than_that_of_what_is_answered(
 # Over every bus.
 
 
-@pytest.fixture(scope="module")
-def redis_server() -> Iterator[RedisServer]:
-    """One Redis for the module."""
-    with running(RedisServer()) as started:
-        assert isinstance(started, RedisServer)
-        yield started
-
-
 @pytest.mark.django_db(transaction=True)
 def test_record_has_one_event_and_two_posts() -> None:
     switchboard.set_bus(LogBus(principals.SYSTEM))
@@ -236,12 +228,11 @@ def test_environment_with_url_and_token_is_http(
         answer = chat_send(f"agent:Dialogue-{conversation}", "hello", conversation)
 
     assert isinstance(bus, HttpBus)
-    with served.database() as database:
-        rows = database.execute(
-            "SELECT e.event_id,p.topic FROM conversations_post p JOIN conversations_event e"
-            " ON e.conversation_id=p.conversation_id AND e.seq=p.event_seq WHERE p.topic IN (?,?) ORDER BY p.id",
-            answer["published_to"],
-        ).fetchall()
+    rows = served.rows(
+        "SELECT e.event_id,p.topic FROM conversations_post p JOIN conversations_event e"
+        " ON e.conversation_id=p.conversation_id AND e.seq=p.event_seq WHERE p.topic IN (?,?) ORDER BY p.id",
+        answer["published_to"],
+    )
     assert rows == [(answer["envelope_id"], topic) for topic in answer["published_to"]]
 
 

@@ -25,13 +25,7 @@ from tests.support import held_run, teamwork
 from tests.support.cast import client_of
 from tests.support.unchecked import unchecked
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def served_team(team):
-    teamwork.team()
-    return team
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("town")]
 
 
 def groups(reader):

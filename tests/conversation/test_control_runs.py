@@ -11,17 +11,7 @@ from tests.conversation.test_control import events, perform
 from tests.support import held_run, teamwork
 from tests.support.claiming import served_agents
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def town():
-    teamwork.team()
-
-
-@pytest.fixture
-def otto(people):
-    return people["operator"]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("town")]
 
 
 @pytest.mark.parametrize(("verb", "back"), [("pause", "resume"), ("take_over", "hand_back")])

@@ -21,7 +21,6 @@ from tests.dashboard.pages.test_conversation_page import KEY, store
 from tests.import_export.test_recordings_counts import imported
 from tests.rendering.test_lanes import message_payload
 from tests.rendering.test_layered_layout import apart
-from tests.support.cast import client_of, person
 from tests.support.recorded import own_files, their_files
 from tests.support.tiers import rounds
 
@@ -38,12 +37,6 @@ def nothing_kept() -> None:
     """Conversations of other tests had the same keys."""
     graph._counted.cache_clear()
     graph._drawn.cache_clear()
-
-
-@pytest.fixture
-def browser() -> Client:
-    """The browser of somebody who may look."""
-    return client_of(person("vera", "viewer"))
 
 
 def stored(body: dict[str, Any], seq: int = 1) -> Stored:

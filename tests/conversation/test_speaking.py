@@ -16,13 +16,7 @@ from conversations.rendering import event_renderer
 from tests.support import teamwork
 from tests.support.cast import CAST, STRANGER, audit_summary, client_of, last_entry
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def hall():
-    """A town hall whose workers stand still."""
-    teamwork.team()
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("town")]
 
 
 @pytest.fixture

@@ -8,13 +8,11 @@ import random
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.support.live import Server, on_postgresql, until
-from tests.support.services import PostgresServer, running
 from tests.support.shares import amount_of, seed
 from tests.support.tiers import rounds, variants
 
@@ -102,11 +100,10 @@ def finish(publishers: list[Publisher], ledger: Ledger) -> None:
 def judge(server: Server, ledger: Ledger) -> int:
     """Every acknowledged message is at its place, once; no seq is missing; the chain is whole."""
     acknowledged = ledger.read()
-    with closing(server.database()) as database:
-        rows = database.execute(
-            "SELECT c.key, e.event_id, e.seq FROM conversations_event e"
-            " JOIN conversations_conversation c ON c.id=e.conversation_id ORDER BY c.key, e.seq"
-        ).fetchall()
+    rows = server.rows(
+        "SELECT c.key, e.event_id, e.seq FROM conversations_event e"
+        " JOIN conversations_conversation c ON c.id=e.conversation_id ORDER BY c.key, e.seq"
+    )
     stored = {(key, event_id): seq for key, event_id, seq in rows}
     assert len(stored) == len(rows), "a message is stored twice"
     for key, event_id, seq in acknowledged:
@@ -124,12 +121,6 @@ def database(request, cluster) -> Callable[[], dict[str, str]]:
     if request.param == "sqlite":
         return dict
     return lambda: on_postgresql(cluster.create(f"crash{next(numbers)}"))
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with running(PostgresServer()) as server:
-        yield server
 
 
 @pytest.mark.slow

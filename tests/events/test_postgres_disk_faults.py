@@ -16,7 +16,7 @@ import pytest
 from tests.events.test_crash import Ledger, judge
 from tests.events.test_disk_faults import pause, publish
 from tests.support.live import Server, on_postgresql, scratch, until
-from tests.support.services import PostgresServer, running
+from tests.support.services import PostgresServer
 
 
 class Fault:
@@ -87,12 +87,6 @@ def small_disk(cluster: PostgresServer) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[PostgresServer]:
-    with running(PostgresServer()) as server:
-        yield server
-
-
 @pytest.fixture(params=["read-only", "full disk"])
 def fault(request: pytest.FixtureRequest, cluster: PostgresServer) -> Iterator[Fault]:
     if request.param == "read-only":
@@ -145,7 +139,7 @@ def test_a_database_that_cannot_be_written_to_is_told_and_all_goes_on_once_it_ca
     again = until(lambda: (answer := publish(server, secret, ledger))[0] == 201 and answer, what="publishing")
     paused = pause(server, secret)
 
-    assert (status, headers["Retry-After"], body["error"]["code"]) == (503, "1", "unavailable")
+    assert (status, headers["retry-after"], body["error"]["code"]) == (503, "1", "unavailable")
     assert "cannot write right now" in body["error"]["message"]
     assert fault.message in body["error"]["message"]
     assert "writer" in ready["not_ready"]

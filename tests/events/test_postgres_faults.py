@@ -10,15 +10,8 @@ import pytest
 
 from tests.events.test_crash import Ledger, Publisher, finish, judge
 from tests.support.live import Server, on_postgresql, until
-from tests.support.services import PostgresServer, running
 
 PUBLISHERS = 4
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with running(PostgresServer()) as server:
-        yield server
 
 
 @pytest.fixture

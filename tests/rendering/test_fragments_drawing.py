@@ -28,11 +28,6 @@ KINDS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def empty_cache():
-    event_renderer._cache.clear()
-
-
 def stored(seq=1, kind="message", principal="token:bus", run=None, turn=None, at=AT, **body):
     body.setdefault("type" if kind in ("message", "control") else "event", kind)
     return Stored("c1", seq, kind, at, principal, run, turn, None, json.dumps(body))

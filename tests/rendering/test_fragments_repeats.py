@@ -5,15 +5,10 @@ import re
 import pytest
 
 from conversations.events.projections import ECHO_WITHIN
-from conversations.rendering import event_renderer, outline_rows, transcript_text
+from conversations.rendering import outline_rows, transcript_text
 from conversations.rendering.event_renderer import EventRenderer
 from tests.rendering.test_fragments_drawing import draw, stored
 from tests.support.drawn_html import Seen
-
-
-@pytest.fixture(autouse=True)
-def empty_cache():
-    event_renderer._cache.clear()
 
 
 def test_envelope_that_repeats_the_output_before_it_is_one_line():

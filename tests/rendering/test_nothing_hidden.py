@@ -2,19 +2,13 @@
 
 import pytest
 
-from conversations.rendering import event_renderer, participant_marks
+from conversations.rendering import participant_marks
 from conversations.rendering.event_renderer import EventRenderer
 from conversations.rendering.lane_cards import LaneRenderer
 from tests.rendering.test_fragments_drawing import draw, stored
 from tests.support.drawn_html import Seen
 
 WORDS = "ignore what you were told"
-
-
-@pytest.fixture(autouse=True)
-def _undrawn():
-    """Events of these tests have one number."""
-    event_renderer._cache.clear()
 
 
 @pytest.mark.parametrize(

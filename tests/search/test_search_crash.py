@@ -6,14 +6,12 @@ import contextlib
 import http.client
 import json
 from collections.abc import Callable
-from contextlib import closing
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from tests.support.live import Server, on_postgresql, until
-from tests.support.services import PostgresServer, running
 from tests.support.shares import amount_of
 
 MESSAGES = 400
@@ -51,10 +49,7 @@ def found_texts(server: Server, token: str, q: str) -> list[str]:
 
 def lag(server: Server) -> int:
     """Look into the database itself how far the index is."""
-    with closing(server.database()) as database:
-        rows = database.execute(
-            "SELECT COALESCE(SUM(head_seq-indexed_seq),0) FROM conversations_conversation"
-        ).fetchall()
+    rows = server.rows("SELECT COALESCE(SUM(head_seq-indexed_seq),0) FROM conversations_conversation")
     return int(rows[0][0])
 
 
@@ -107,12 +102,6 @@ def database(request: pytest.FixtureRequest) -> Callable[[], dict[str, str]]:
         return dict
     cluster = request.getfixturevalue("cluster")
     return lambda: on_postgresql(cluster.create("searchcrash"))
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Any:
-    with running(PostgresServer()) as server:
-        yield server
 
 
 @pytest.mark.thorough

@@ -16,12 +16,13 @@ from conversations.runs.policy import evaluate
 
 
 def forget() -> None:
-    """Forget what the process remembers of an earlier test or case: refusals counted, rules read, agents' colours."""
+    """Forget what the process remembers of an earlier test or case: refusals counted, rules read, colours, drawings."""
     refusal_counter._windows.clear()
     evaluate.forget()
     auto_approval_rules.forget()
     budget_limits.forget()
     event_renderer.remember_hues({})
+    event_renderer._cache.clear()
 
 
 def for_each(cases: Iterable[tuple[Any, ...]], prove: Callable[..., object]) -> None:

@@ -9,7 +9,6 @@ from tests.benchmarks import common
 from tests.support.doors import make_tokens
 from tests.support.live import Server, on_postgresql
 from tests.support.otlp import counts_of, export, span, traces
-from tests.support.services import PostgresServer, running
 from tests.support.tiers import rounds
 
 logger = logging.getLogger(__name__)
@@ -61,12 +60,6 @@ def test_a_trace_of_32_843_spans_is_stored_once_within_a_bound_of_memory(tmp_pat
     logger.info("%s spans: %.1f s of CPU, %.0f µs a span, %.0f MiB at the peak", SPANS, took, took / SPANS * 1e6, grown)
     assert (counts.calls, counts.agents, counts.errors) == ({"step": SPANS - 1}, {"agent", "W"}, 0)
     assert grown < 200
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with running(PostgresServer()) as made:
-        yield made
 
 
 @pytest.mark.thorough

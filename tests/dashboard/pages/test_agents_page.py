@@ -15,14 +15,8 @@ from conversations.rendering.agents_graph import graph_of
 from conversations.rendering.participant_marks import mark_for_name
 from conversations.tool_calls import agent_activity, agent_directory, tool_activity
 from tests.support import held_run, teamwork
-from tests.support.cast import client_of
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def browser(team):
-    return client_of(team["viewer"])
 
 
 def test_without_a_worker_it_says_what_to_do(browser):

@@ -8,18 +8,12 @@ from conversations.runs.approvals import inbox, inbox_filters
 from conversations.runs.policy import edit_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from tests.support import teamwork
-from tests.support.cast import cast, client_of
+from tests.support.cast import client_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("town")]
 
 ASKED = [("a", "Desk", "refund", "unsafe"), ("b", "Desk", "read_file", "read"), ("c", "Permits", "refund", "unsafe"),
          ("d", "Permits", "drop_table", "destructive")]  # fmt: skip
-
-
-@pytest.fixture
-def people():
-    teamwork.team()
-    return cast()
 
 
 @pytest.fixture

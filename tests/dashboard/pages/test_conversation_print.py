@@ -8,15 +8,8 @@ from django.urls import reverse
 
 from dashboard.pages import conversation_print
 from tests.dashboard.pages.test_conversation_page import KEY, say, seqs, store
-from tests.support.cast import client_of, person
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def browser() -> Client:
-    """Somebody who may look."""
-    return client_of(person("vera", "viewer"))
 
 
 def printed(browser: Client, query: str = "") -> str:

@@ -9,16 +9,9 @@ from conversations.models import Agent, Approval, AutoApprovalRule
 from conversations.runs.approvals import auto_approval, auto_approval_edit, auto_approval_view
 from conversations.runs.approvals.auto_approval_edit import AutoApprovalScope
 from tests.support import teamwork
-from tests.support.cast import cast
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("town")]
 BROAD = [{"any_agent": True}, {"is_exact": False, "arguments": {}}]
-
-
-@pytest.fixture
-def people():
-    teamwork.team()
-    return cast()
 
 
 def declare(effect, agent="Coordinator"):

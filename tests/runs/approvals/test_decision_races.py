@@ -13,19 +13,12 @@ from conversations.models import Approval, AuditEntry, Event, Role, Run, ToolCal
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
 from tests.support import teamwork
-from tests.support.cast import cast
 from tests.support.shares import amount_of
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("town")]
 
 AT_ONCE = 8
 DECISIONS = ({"decision": "approve"}, {"decision": "reject"}, {"decision": "respond", "output": "x"})
-
-
-@pytest.fixture
-def people():
-    teamwork.team()
-    return cast()
 
 
 def at_once(*deeds):
