@@ -18,12 +18,12 @@ from conversations.core import principals
 from conversations.core.errors import Invalid, NotAllowed, TooLate
 from conversations.core.principals import REDIS, SYSTEM
 from conversations.events import log
-from conversations.events.payload import parse
 from conversations.models import Conversation, Run
 from tests.support import teamwork
 from tests.support.agents_running import ended_runs, working
 from tests.support.cast import cast
 from tests.support.responses import answer, ask, user
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 OUTSIDE = {"redis": REDIS, "token": principals.token_principal("mallory"), "import": principals.import_principal("f")}
@@ -31,8 +31,7 @@ OUTSIDE = {"redis": REDIS, "token": principals.token_principal("mallory"), "impo
 
 def claim(key, payload, principal=REDIS):
     """Store a claim in a conversation."""
-    body = json.dumps({**payload, "conversation_id": key})
-    log.append([log.from_bus(f"stream:{key}", None, body, parse(body.encode()), principal)])
+    log.append([unchecked(key, payload, principal)])
 
 
 @pytest.mark.parametrize("kind", ["response.completed", "response.received"])

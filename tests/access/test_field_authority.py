@@ -41,6 +41,7 @@ from switchboard.bus import BusMessage
 from tests.support.cast import cast
 from tests.support.claiming import served_agents
 from tests.support.event_types import EXAMPLES, TABLE
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -172,9 +173,7 @@ def test_nobody_else_changes_anything_by_any_field_of_any_kind(real, door):
                 with enter_scope(RunScope("c", real.run)):
                     publish(bus, forgery, is_taken=kind in PUBLISHABLE)
         else:
-            bodies = [json.dumps(forgery) for forgery in forged(kind)]
-            made = [(body, payload.parse(body.encode())) for body in bodies]
-            log.append([log.from_bus("stream:c", None, body, parsed, OUTSIDE[door]) for body, parsed in made])
+            log.append([unchecked("c", forgery, OUTSIDE[door]) for forgery in forged(kind)])
         assert protected_rows() == before, kind
     bus.leave(real)
 

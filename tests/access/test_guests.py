@@ -18,12 +18,12 @@ from conversations.core.errors import Conflict
 from conversations.core.principals import REDIS, SYSTEM, Principal
 from conversations.events import log
 from conversations.events.log.rebuild import rebuild
-from conversations.events.payload import parse
 from conversations.models import Conversation, Participant, Run
 from conversations.transport import topic_reads
 from tests.support.agents_running import team, working
 from tests.support.cast import person
 from tests.support.live import until
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -45,8 +45,7 @@ def _tokens():
 
 def put(key: str, principal: Principal, topic: str = "", run: str | None = None, **payload: Any) -> None:
     """Store an event as a principal's."""
-    body = json.dumps({"conversation_id": key, **payload})
-    event = log.from_bus(topic or f"stream:{key}", None, body, parse(body.encode()), principal)
+    event = unchecked(key, payload, principal, topic=topic)
     log.append([event._replace(run=run)])
 
 
@@ -123,9 +122,7 @@ def test_an_agent_passes_on_what_it_was_given_and_nothing_else():
 def test_a_named_agent_that_streams_is_looked_up_once_a_batch():
     word("payroll", ADA)
     name("payroll", ADA, "helper")
-    tokens_ = [{"event": "token", "conversation_id": "payroll", "text": str(n)} for n in range(100)]
-    bodies = [json.dumps(token) for token in tokens_]
-    events = [log.from_bus("stream:payroll", None, body, parse(body.encode()), HELPER) for body in bodies]
+    events = [unchecked("payroll", {"event": "token", "text": str(n)}, HELPER) for n in range(100)]
 
     with CaptureQueriesContext(connection) as captured:
         log.append(events)

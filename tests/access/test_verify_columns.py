@@ -6,10 +6,11 @@ import pytest
 from django.db import connection
 
 from conversations.core.principals import SYSTEM, token_principal
-from conversations.events import log, payload, verify_chains
+from conversations.events import log, verify_chains
 from conversations.events.log import hash_chain
 from conversations.models import Conversation, Event
 from tests.support.redacted import redact, to_format_1
+from tests.support.unchecked import unchecked
 from tests.support.verified import verify_events
 
 pytestmark = pytest.mark.django_db
@@ -30,8 +31,7 @@ CHANGES = {
 @pytest.fixture(autouse=True)
 def record():
     for principal in (SYSTEM, token_principal("robot")):
-        body = json.dumps({"event": "log", "run_id": "r", "turn": 1, "conversation_id": "c"})
-        log.append([log.from_bus("stream:c", None, body, payload.parse(body.encode()), principal)])
+        log.append([unchecked("c", {"event": "log", "run_id": "r", "turn": 1}, principal)])
 
 
 def first_bad():
@@ -120,10 +120,8 @@ def test_a_claim_of_a_redaction_counts_nothing():
     redact("c", 1)
     Event.objects.filter(seq=1).update(salt=None)
     body = Event.objects.get(seq=3).body
-    log.append([log.from_bus("stream:d", None, "{}", payload.parse(b"{}"), token_principal("robot"))])
+    log.append([unchecked("d", {}, token_principal("robot"))])
     Event.objects.filter(conversation__key="d").update(body="{}", salt=None)
-    named = json.loads(body) | {"conversation_id": "d"}
-    text = json.dumps(named)
-    log.append([log.from_bus("stream:d", None, text, payload.parse(text.encode()), token_principal("robot"))])
+    log.append([unchecked("d", json.loads(body), token_principal("robot"))])
 
     assert first_bad() == "conversation 'd', event 1"

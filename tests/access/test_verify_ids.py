@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from conversations.core.principals import SYSTEM, token_principal
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.events.log import hash_chain
 from conversations.events.verify_chains import ChainReport
 from conversations.import_export.detect_format import recordings
@@ -16,6 +16,7 @@ from conversations.import_export.export import export
 from conversations.import_export.import_report import ImportReport
 from conversations.models import Conversation
 from tests.support.redacted import to_format_1
+from tests.support.unchecked import unchecked
 from tests.support.verified import verify_events
 
 pytestmark = pytest.mark.django_db
@@ -26,8 +27,7 @@ SALTLESS = "the conversation's id cannot be checked for changes: its salt is mis
 
 
 def say(key, principal=SYSTEM, **fields):
-    body = json.dumps({"event": "log", "conversation_id": key, **fields})
-    log.append([log.from_bus(f"stream:{key}", None, body, payload.parse(body.encode()), principal)])
+    log.append([unchecked(key, {"event": "log", **fields}, principal)])
 
 
 @pytest.fixture(autouse=True)

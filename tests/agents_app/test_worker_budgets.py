@@ -15,30 +15,17 @@ from conversations.conversation import fork
 from conversations.core.errors import Conflict, Invalid
 from conversations.core.principals import SYSTEM, token_principal
 from conversations.events import log
-from conversations.events.payload import parse
 from conversations.models import Approval, BudgetRaise, Conversation, Run, ToolCall
 from conversations.runs.approvals import auto_approval_rules, decide, external_approvals, overdue_requests
 from conversations.runs.budgets import edit_budgets, evaluate
 from conversations.runs.claims import Claim
 from tests.agents_app.test_worker_heard import clerks, memory, shown
 from tests.support.agents_running import ended_runs, event_bodies, event_kinds, send_message, working
-from tests.support.cast import cast
 from tests.support.live import until
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 REPORTER = token_principal("coder")
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    evaluate.forget()
-    yield
-    evaluate.forget()
-
-
-@pytest.fixture
-def people():
-    return cast()
 
 
 @function_tool
@@ -84,8 +71,7 @@ def budget(amount, measure="tokens", scope="run", **more):
 
 def reported_event(kind, id_, **fields):
     """Make an event with which a program elsewhere reports what an agent Clerk did."""
-    body = json.dumps({"event": kind, "id": id_, "conversation_id": "other", "agent": "Clerk"} | fields)
-    return log.from_bus("stream:other", None, body, parse(body.encode()), REPORTER)
+    return unchecked("other", {"event": kind, "id": id_, "agent": "Clerk", **fields}, REPORTER)
 
 
 def reported(kind, id_, **fields):

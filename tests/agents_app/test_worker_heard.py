@@ -16,7 +16,7 @@ from conversations.access.accounts.edit_grants import give_grant
 from conversations.conversation import control, post_message
 from conversations.core.errors import NotAllowed
 from conversations.core.principals import SYSTEM
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.models import Agent as AgentRow
 from conversations.models import Approval, Run, SessionItem, ToolCall, User
 from conversations.runs import claims, stop_and_rerun
@@ -25,6 +25,7 @@ from tests.support.agents_running import ROBOT, ended_runs, event_bodies, send_m
 from tests.support.cast import cast
 from tests.support.claiming import served_agents
 from tests.support.live import until
+from tests.support.unchecked import from_text
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -119,7 +120,7 @@ def test_a_number_that_python_does_not_read_keeps_no_run_from_its_answer():
     fields = '"type":"message","conversation_id":"c","sender":"Rosa","recipient":"agent:Clerk","content":"?"'
     odd = f'{{{fields},"metadata":{{"a":{"9" * 5_000}}}}}'
     with working(clerks(Model(*answers("First.")))):
-        log.append([log.from_bus("chat:c", None, odd, payload.parse(odd.encode()), ROBOT)])
+        log.append([from_text("chat:c", odd, ROBOT)])
         (run,) = ended_runs()
 
     assert run.status == "done"

@@ -9,7 +9,7 @@ from conversations.alerts.rule_fields import RuleFields
 from conversations.core.database_clock import database_now
 from conversations.core.ids import new_id
 from conversations.core.principals import SYSTEM, import_principal, token_principal
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Alarm, AlarmCause, AlertDelivery, AlertRule, Approval, Conversation, Event, Run
 from conversations.runs.approvals import decide
@@ -17,6 +17,7 @@ from tests.runs.test_runs import claimed
 from tests.support import teamwork
 from tests.support.alerting import MINUTE, fail, later, look, lose, opened, rule, sent
 from tests.support.peaks import peak
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
 
@@ -62,8 +63,7 @@ def test_a_claim_an_import_and_a_rebuild_raise_none():
     rule()
     rule("record_gap")
     for kind, principal in (("run.failed", token_principal("robot")), ("record.gap", import_principal("file"))):
-        body = json.dumps({"event": kind, "conversation_id": "c", "run_id": "r", "agent": "Dialogue", "reason": "x"})
-        log.append([log.from_bus("stream:c", None, body, payload.parse(body.encode()), principal)])
+        log.append([unchecked("c", {"event": kind, "run_id": "r", "agent": "Dialogue", "reason": "x"}, principal)])
     assert not AlarmCause.objects.exists()
 
     fail()
@@ -280,11 +280,6 @@ def test_a_gap_in_the_record_raises_an_alarm():
 
 
 # Approval requests
-
-
-@pytest.fixture
-def town(team):
-    teamwork.team()
 
 
 def waiting_request(people, key, minutes, **fields):

@@ -9,9 +9,9 @@ from conversations import search
 from conversations.core import principals
 from conversations.events import log, verify_chains
 from conversations.events.log import read_many
-from conversations.events.payload import parse
 from conversations.search import index_writer
 from tests.support.peaks import peak
+from tests.support.unchecked import from_text
 from tests.support.verified import verify_events
 
 LARGE = 1_000_000  # characters of an event's text
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 def event(key, **payload):
     body = json.dumps({"conversation_id": key, **payload}, ensure_ascii=False)
-    return log.from_bus(f"stream:{key}", None, body, parse(body.encode()), AGENT)
+    return from_text(f"stream:{key}", body, AGENT)
 
 
 def fill(key, count=COUNT, **payload):

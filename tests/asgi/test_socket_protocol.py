@@ -11,19 +11,19 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from conversations.core import principals
 from conversations.core.db_threads import with_connection
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.realtime import feed, hub
 from conversations.realtime.hub import Hub
 from tests.support.databases import IS_POSTGRESQL
 from tests.support.protocol_client import Client, Line
 from tests.support.tiers import rounds
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def event(key, n):
-    body = json.dumps({"event": "log", "conversation_id": key, "n": n})
-    return log.from_bus(f"stream:{key}", None, body, payload.parse(body.encode()), principals.token_principal("t"))
+    return unchecked(key, {"event": "log", "n": n}, principals.token_principal("t"))
 
 
 class Following(RuleBasedStateMachine):

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 from conversations.core.principals import SYSTEM, token_principal
 from conversations.events import log
 from conversations.rendering import event_renderer
-from tests.events.test_projections import event
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
 OPEN = """async (html) => {
@@ -20,14 +20,14 @@ def drawn() -> list[str]:
     """Return the rows of a run that failed, of its repetition, and of the repetition's failure."""
     log.append(
         [
-            event("c", {"event": "run.queued", "run_id": "r1", "agent": "A", "input_seq": 1}, SYSTEM),
-            event("c", {"event": "run.failed", "run_id": "r1", "agent": "A", "reason": "error"}, SYSTEM),
-            event(
+            unchecked("c", {"event": "run.queued", "run_id": "r1", "agent": "A", "input_seq": 1}, SYSTEM),
+            unchecked("c", {"event": "run.failed", "run_id": "r1", "agent": "A", "reason": "error"}, SYSTEM),
+            unchecked(
                 "c",
                 {"event": "run.queued", "run_id": "r2", "agent": "A", "input_seq": 1, "reason": "again: r1"},
                 SYSTEM,
             ),
-            event("c", {"event": "run.failed", "run_id": "r2", "agent": "A", "reason": "error"}, SYSTEM),
+            unchecked("c", {"event": "run.failed", "run_id": "r2", "agent": "A", "reason": "error"}, SYSTEM),
         ]
     )
     renderer = event_renderer.EventRenderer("c")
@@ -65,7 +65,7 @@ def test_an_opened_page_and_an_older_page_before_it_offer_it_once(empty_page: Pa
 
 def test_a_claim_from_outside_takes_no_button_away() -> None:
     claim = {"event": "run.queued", "run_id": "r9", "agent": "A", "input_seq": 1, "reason": "again: r1"}
-    log.append([event("claims", claim, token_principal("robot"))])
+    log.append([unchecked("claims", claim, token_principal("robot"))])
 
     (stored,) = log.newest_page("claims").events
 

@@ -9,11 +9,8 @@ from tests.browser import work
 from tests.support.live import Server, until
 
 RECORD = """
-import json
-from conversations.core.principals import SYSTEM
-from conversations.events.payload import parse
-bodies = [json.dumps(message) for message in {messages!r}]
-t.log.append([t.log.from_bus({key!r}, None, body, parse(body.encode()), SYSTEM) for body in bodies])
+from tests.support.unchecked import unchecked
+t.log.append([unchecked({key!r}, message) for message in {messages!r}])
 """
 
 
@@ -31,10 +28,10 @@ class Transcript:
 
     def record(self, *texts: str, sender: str = "agent:Dialogue") -> None:
         """Record many messages at once, as a command does: a tenth of what publishing each costs."""
-        message = {"conversation_id": self.key, "type": "message", "sender": sender, "recipient": "agent:Triage"}
+        message = {"type": "message", "sender": sender, "recipient": "agent:Triage"}
         work(
             self.server,
-            RECORD.format(key=f"stream:{self.key}", messages=[message | {"content": text} for text in texts]),
+            RECORD.format(key=self.key, messages=[message | {"content": text} for text in texts]),
         )
         self.head += len(texts)
 

@@ -9,12 +9,12 @@ from conversations.conversation import compare
 from conversations.conversation import fork as forks
 from conversations.core import principals
 from conversations.core.errors import NotFound
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.models import Agent, Conversation, Event, Run, ToolSchema
 from conversations.runs.approvals import decide
-from tests.events.test_projections import event
 from tests.support import teamwork
 from tests.support.cast import client_of
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
 ROBOT, RUN = principals.token_principal("robot"), principals.run_principal("Dialogue")
@@ -31,7 +31,7 @@ def call(tool, call_id, output, **args):
 
 
 def tell(key, *payloads):
-    log.append([event(key, payload, ROBOT) for payload in payloads])
+    log.append([unchecked(key, payload, ROBOT) for payload in payloads])
 
 
 def decided(team, key, kind, decision, **more):
@@ -66,8 +66,7 @@ def test_the_same_steps_under_other_ids_and_times_do_not_part():
 
 def test_steps_with_half_a_character_are_compared_like_others():
     for key, words in (("a", "one"), ("b", "two")):
-        body = json.dumps({**message_payload(f"{words} half \ud83d"), "conversation_id": key})
-        log.append([log.from_bus(f"stream:{key}", None, body, payload.parse(body.encode()), ROBOT)])
+        log.append([unchecked(key, message_payload(f"{words} half \ud83d"), ROBOT)])
 
     assert compared("a", "b").is_divided
 
@@ -175,8 +174,8 @@ def test_a_replay_is_no_step_of_what_it_replays(team):
         {"event": "run.failed", "run_id": "r2", "agent": "Dialogue", "error": "no"},
     ]
     otto = principals.user_principal("otto")
-    log.append([event("b", request, otto)])
-    log.append([event("b", payload, otto if "decided" in payload["event"] else RUN) for payload in later])
+    log.append([unchecked("b", request, otto)])
+    log.append([unchecked("b", payload, otto if "decided" in payload["event"] else RUN) for payload in later])
     tell("a", message_payload("Done.", "agent:A"))
     tell("b", message_payload("Done.", "agent:A"))
 
@@ -196,7 +195,7 @@ def test_two_runs_are_compared_with_what_they_answered(team):
     Agent.objects.create(team="t", name="A", is_entry=True)
     otto = principals.user_principal("otto")
     for words, answer in (("same", "yes"), ("same", "no")):
-        log.append([event("c", message_payload(words, "user:otto"), otto)])
+        log.append([unchecked("c", message_payload(words, "user:otto"), otto)])
         run = Run.objects.latest("queued_seq")
         facts = {"run_id": run.id, "agent": "A"}
         payloads = [
@@ -205,7 +204,7 @@ def test_two_runs_are_compared_with_what_they_answered(team):
         ]
         log.append(
             [
-                event("c", payload | facts, principals.run_principal("A"))
+                unchecked("c", payload | facts, principals.run_principal("A"))
                 for payload in [*payloads, {"event": "run.done"}]
             ]
         )
@@ -266,7 +265,7 @@ def test_what_is_not_there_is_told_over_the_form_that_asked_for_it(team):
 def test_each_side_offers_its_runs_and_chooses_its_own(team):
     Agent.objects.create(team="t", name="A", is_entry=True)
     for words in ("one", "two", "three"):
-        log.append([event("c", message_payload(words, "user:otto"), principals.user_principal("otto"))])
+        log.append([unchecked("c", message_payload(words, "user:otto"), principals.user_principal("otto"))])
     run = Run.objects.earliest("queued_seq")
     tell("d", message_payload("one"))
 

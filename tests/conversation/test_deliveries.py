@@ -1,6 +1,5 @@
 """What became of a message, told from rows and events alone: every state, on the page and while it changes."""
 
-import json
 import re
 
 import pytest
@@ -10,23 +9,13 @@ from conversations.conversation import fork as forks
 from conversations.conversation.delivery_status import DeliveryStatus
 from conversations.core import principals
 from conversations.events import log
-from conversations.events.payload import parse
 from conversations.models import Agent, Conversation, Event, Post
 from conversations.runs import claims, stop_and_rerun
 from tests.support import held_run, teamwork
 from tests.support.cast import client_of
+from tests.support.unchecked import unchecked
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def town() -> None:
-    teamwork.team()
-
-
-@pytest.fixture
-def otto(team):
-    return team["operator"]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("town")]
 
 
 def status_of(seq: int, key: str = "flood") -> DeliveryStatus:
@@ -48,9 +37,7 @@ def say_to(by, recipient: str, client_id: str = "x") -> int:
 
 
 def from_outside(payload) -> int:
-    body = json.dumps({"conversation_id": "flood", **payload})
-    parsed = parse(body.encode())
-    return log.append([log.from_bus("stream:flood", None, body, parsed, principals.token_principal("robot"))])[0].seq
+    return log.append([unchecked("flood", payload, principals.token_principal("robot"))])[0].seq
 
 
 # the states, in the order in which they come

@@ -1,13 +1,12 @@
 """Who handles a conversation that a program's token opened: its own agent, unless one of ours takes part."""
 
-import json
-
 import pytest
 
 from conversations.core.principals import token_principal
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.models import Agent
 from tests.support.cast import client_of
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
 
@@ -15,8 +14,8 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def observed() -> None:
     """An agent's output, told by a token."""
-    body = json.dumps({"event": "output", "agent": "Coder", "text": "done", "conversation_id": "s"})
-    log.append([log.from_bus("stream:s", "1", body, payload.parse(body.encode()), token_principal("coder"))])
+    output = {"event": "output", "agent": "Coder", "text": "done"}
+    log.append([unchecked("s", output, token_principal("coder"), bus_id="1")])
 
 
 @pytest.mark.parametrize("path", ["/", "/conversations/s/"])

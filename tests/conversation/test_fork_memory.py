@@ -11,14 +11,14 @@ from agents_app.memory import fork_memory, session
 from agents_app.teams.definition import Team
 from conversations.conversation import fork
 from conversations.core import principals
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.models import Agent as Served
 from conversations.models import Conversation, Event, Run, SessionItem, ToolCall
 from conversations.runs import stop_and_rerun
 from conversations.runs.replay import request_replay
-from tests.events.test_projections import event
 from tests.support.agents_running import ended_runs, event_bodies, event_kinds, send_message, working
 from tests.support.cast import cast
+from tests.support.unchecked import from_text, unchecked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 IDS = ("id", "status", "created_at")
@@ -121,14 +121,14 @@ def test_what_waited_for_its_own_run_stands_where_that_began():
     ada, clerk = principals.user_principal("ada"), principals.run_principal(served.name)
     for words in ("first", "second"):
         log.append(
-            [event("c", {"type": "message", "sender": "ada", "recipient": "agent:Clerk", "content": words}, ada)]
+            [unchecked("c", {"type": "message", "sender": "ada", "recipient": "agent:Clerk", "content": words}, ada)]
         )
     first, second = Run.objects.order_by("queued_seq")
     for run, words in ((first, "one"), (second, "two")):
         started = {"event": "run.started", "run_id": run.id, "agent": "Clerk", "attempt": 1, "worker": "w"}
         output = {"event": "output", "run_id": run.id, "agent": "Clerk", "text": words, "turn": 1}
         done = {"event": "run.done", "run_id": run.id, "agent": "Clerk"}
-        log.append([event("c", payload, clerk) for payload in (started, output, done)])
+        log.append([unchecked("c", payload, clerk) for payload in (started, output, done)])
     otto, head = cast()["operator"], Conversation.objects.get().head_seq
 
     whole, early = (fork.fork(otto, "c", at).conversation for at in (head, 4))
@@ -176,7 +176,7 @@ def test_an_imported_history_is_remembered_with_its_calls_and_no_call_without_an
         {"event": "output", "agent": "A", "text": "Done."},
         {"type": "message", "sender": "agent:A", "recipient": "user", "content": "Done."},
     ]
-    log.append([event("c", payload, principals.import_principal("file")) for payload in payloads])
+    log.append([unchecked("c", payload, principals.import_principal("file")) for payload in payloads])
     made = fork.fork(cast()["operator"], "c", len(payloads))
 
     system, user, call, output, bad, error, answer = remembered(made.conversation)
@@ -345,7 +345,7 @@ def test_what_a_gateway_tells_after_the_first_step_is_remembered_once():
         {"event": "tool_step", "status": "success", "name": "find", "output": 1, "tool_call_id": "c", "agent": "A"},
         typed,
     ]
-    log.append([event("late", payload, principals.import_principal("file")) for payload in payloads])
+    log.append([unchecked("late", payload, principals.import_principal("file")) for payload in payloads])
     made = fork.fork(cast()["operator"], "late", len(payloads))
 
     texts = [item["content"] for item in remembered(made.conversation) if item.get("role") == "user"]
@@ -357,8 +357,7 @@ def test_a_number_that_python_does_not_read_is_remembered_as_it_was_written():
     digits, ends = "9" * 5_000, '"event":"tool_step","agent":"Clerk","name":"count","tool_call_id":"c-1"'
     asks = '"type":"message","conversation_id":"c","sender":"Rosa","recipient":"agent:Clerk","content":"count"'
     for fields in (f'{asks},"a":{digits}', f'{ends},"status":"start"', f'{ends},"status":"success","output":{digits}'):
-        body = f"{{{fields}}}"
-        log.append([log.from_bus("stream:c", None, body, payload.parse(body.encode()), principals.SYSTEM)])
+        log.append([from_text("stream:c", f"{{{fields}}}")])
 
     copy = fork.fork(cast()["operator"], "c", 3).conversation
 

@@ -9,15 +9,10 @@ from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.events import log
 from conversations.models import Agent, AuditEntry, Conversation, Event, Post, Run
 from tests.conversation.test_forks import everything
-from tests.events.test_projections import event
 from tests.support.cast import STRANGER, audit_summary, last_entry
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def otto(team):
-    return team["operator"]
 
 
 @pytest.fixture
@@ -25,9 +20,9 @@ def hello(otto):
     """A conversation in which a person spoke and an agent of ours answered."""
     Agent.objects.create(team="t", name="Clerk", is_entry=True)
     body = {"type": "message", "sender": "user:otto", "recipient": "agent:Clerk", "content": "Refund Ada.", "id": "m1"}
-    log.append([event("hello", body, principals.user_principal("otto"))])
+    log.append([unchecked("hello", body, principals.user_principal("otto"))])
     answer = {"type": "message", "sender": "agent:Clerk", "recipient": "user:otto", "content": "Done.", "id": "m2"}
-    log.append([event("hello", answer, principals.run_principal("Clerk"))])
+    log.append([unchecked("hello", answer, principals.run_principal("Clerk"))])
     return Conversation.objects.get(key="hello")
 
 
@@ -58,9 +53,9 @@ def test_a_run_is_of_whom_handled_it_at_the_event_not_of_whom_it_was_handed_to_l
     Agent.objects.create(team="t", name="Billing", is_entry=True)
     named = {"event": "conversation.handler", "handler": "agent:Clerk"}
     again = {"type": "message", "sender": "user:otto", "recipient": "chat:hello", "content": "And Ida?", "id": "m3"}
-    log.append([event("hello", named, principals.run_principal("Clerk"))])
-    (stored, *_) = log.append([event("hello", again, principals.user_principal("otto"))])
-    log.append([event("hello", named | {"handler": "agent:Billing"}, principals.run_principal("Clerk"))])
+    log.append([unchecked("hello", named, principals.run_principal("Clerk"))])
+    (stored, *_) = log.append([unchecked("hello", again, principals.user_principal("otto"))])
+    log.append([unchecked("hello", named | {"handler": "agent:Billing"}, principals.run_principal("Clerk"))])
 
     then = forks.fork(otto, "hello", stored.seq, words=words, run=True)
     now = forks.fork(otto, "hello", Conversation.objects.get(key="hello").head_seq, run=True)
@@ -73,7 +68,7 @@ def test_a_run_is_of_whom_handled_it_at_the_event_not_of_whom_it_was_handed_to_l
 def test_a_run_is_run_again_from_where_it_began(otto, hello):
     old = Run.objects.get(conversation=hello)
     payload = {"event": "run.started", "run_id": old.id, "agent": "Clerk", "attempt": 1, "worker": "w"}
-    log.append([event("hello", payload, principals.run_principal("Clerk"))])
+    log.append([unchecked("hello", payload, principals.run_principal("Clerk"))])
 
     made = forks.rerun(otto, old.id)
 
@@ -129,7 +124,7 @@ def test_who_copies_while_the_same_fork_is_made_is_answered_with_it(otto, hello,
 )
 def test_what_cannot_be_forked_so_is_refused_and_leaves_nothing(otto, at, more, field):
     body = {"type": "message", "sender": "Rosa", "recipient": "agent:Gone", "content": "Hi"}
-    log.append([event("c", body, principals.token_principal("robot")), event("c", {"what": "else"}, principals.SYSTEM)])
+    log.append([unchecked("c", body, principals.token_principal("robot")), unchecked("c", {"what": "else"})])
 
     with pytest.raises(Invalid) as wrong:
         forks.fork(otto, "c", at, **more)

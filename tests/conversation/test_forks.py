@@ -20,11 +20,12 @@ from conversations.import_export.export import export
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.staged_import import StagedImport
 from conversations.models import Agent, Approval, Conversation, Event, Participant, Post, Response, Run, ToolCall, Turn
-from tests.events.test_projections import event, rows
+from tests.events.test_projections import rows
 from tests.support.cast import audit_summary, last_entry
 from tests.support.event_types import EXAMPLES
 from tests.support.recorded import THEIRS
 from tests.support.redacted import redact
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
 COPIED = ("seq", "kind", "at", "principal", "run", "turn", "event_id", "body", "erased_by")
@@ -55,13 +56,8 @@ def everything(key="parent"):
     dice = random.Random(7)
     for payload in payloads:
         fields = {k: v for k, v in payload.items() if k not in ("id", "tool_call", "approval_id")}
-        log.append([event(key, fields, dice.choice(who))])
+        log.append([unchecked(key, fields, dice.choice(who))])
     return Conversation.objects.get(key=key)
-
-
-@pytest.fixture
-def otto(team):
-    return team["operator"]
 
 
 @pytest.fixture
@@ -69,9 +65,9 @@ def hello(otto):
     """A conversation in which a person spoke and an agent of ours answered."""
     Agent.objects.create(team="t", name="Clerk", is_entry=True)
     body = {"type": "message", "sender": "user:otto", "recipient": "agent:Clerk", "content": "Refund Ada.", "id": "m1"}
-    log.append([event("hello", body, principals.user_principal("otto"))])
+    log.append([unchecked("hello", body, principals.user_principal("otto"))])
     answer = {"type": "message", "sender": "agent:Clerk", "recipient": "user:otto", "content": "Done.", "id": "m2"}
-    log.append([event("hello", answer, principals.run_principal("Clerk"))])
+    log.append([unchecked("hello", answer, principals.run_principal("Clerk"))])
     return Conversation.objects.get(key="hello")
 
 
@@ -95,7 +91,7 @@ def test_a_fork_equals_its_prefix_event_by_event_whatever_the_kind(otto):
 
 def test_a_fork_copies_large_bodies_a_few_at_a_time(otto, monkeypatch):
     body = {"type": "message", "sender": "ada", "content": "x" * 1000}
-    log.append([event("large", body, principals.token_principal("robot")) for _ in range(20)])
+    log.append([unchecked("large", body, principals.token_principal("robot")) for _ in range(20)])
     pages, insert = [], fork_copy.sql.insert_copies
     monkeypatch.setattr(bounded_reads, "rows", partial(bounded_reads.rows, most=3000))
     monkeypatch.setattr(fork_copy.sql, "insert_copies", lambda *of: (pages.append(len(of[1]) // 13), insert(*of)))
@@ -123,7 +119,7 @@ def test_a_fork_folds_messages_participants_and_the_last_line_as_its_parent_did(
 
 def test_what_a_model_spent_there_is_not_counted_once_more(otto):
     output = {"event": "output", "agent": "A", "text": "Done.", "usage": {"input_tokens": 7, "output_tokens": 2}}
-    log.append([event("c", output, principals.token_principal("robot"))])
+    log.append([unchecked("c", output, principals.token_principal("robot"))])
     assert Turn.objects.count() == 1
 
     forks.fork(otto, "c", 1)
@@ -182,7 +178,10 @@ def test_a_fork_whose_first_message_is_changed_has_a_title_of_its_own(otto, hell
 def test_a_fork_of_a_titled_conversation_is_renamed_with_its_first_message(otto):
     events = [{"event": "conversation.opened", "title": "Refunds"}, {"type": "message", "content": "Refund Ada."}]
     log.append(
-        [event("named", {"sender": "user:otto", **payload}, principals.user_principal("otto")) for payload in events]
+        [
+            unchecked("named", {"sender": "user:otto", **payload}, principals.user_principal("otto"))
+            for payload in events
+        ]
     )
 
     changed, whole = (forks.fork(otto, "named", 2, words=words).conversation for words in ("Refund Bo.", None))
@@ -223,10 +222,10 @@ def test_a_claimed_fork_changes_no_state():
         "handler": "agent:Evil",
     }
     log.append(
-        [event("victim", {"type": "message", "sender": "R", "content": "x"}, principals.token_principal("robot"))]
+        [unchecked("victim", {"type": "message", "sender": "R", "content": "x"}, principals.token_principal("robot"))]
     )
 
-    log.append([event("c", payload, principals.token_principal("robot"))])
+    log.append([unchecked("c", payload, principals.token_principal("robot"))])
 
     row = Conversation.objects.get(key="c")
     assert (row.parent_id, row.forked_at, row.copied_seq, row.title, row.handler) == (None, None, 0, "", "")
@@ -247,7 +246,7 @@ def test_a_claimed_fork_changes_no_state():
     ],
 )
 def test_a_fork_is_answered_by_whom_its_parent_is(otto, payload, who, handler):
-    log.append([event("parent", {"id": "first", **payload}, who)])
+    log.append([unchecked("parent", {"id": "first", **payload}, who)])
 
     fork = Conversation.objects.get(key=forks.fork(otto, "parent", 1).conversation)
 
@@ -306,7 +305,7 @@ def test_forks_of_the_samples_equal_their_prefixes_at_random_points(otto):
     dice = random.Random(20)
     for path in samples():
         bring(path)
-    log.append([event("session", payload, principals.token_principal("robot")) for payload in long_session()])
+    log.append([unchecked("session", payload, principals.token_principal("robot")) for payload in long_session()])
     longest = list(Conversation.objects.order_by("-head_seq")[:6])
     assert longest[0].head_seq > 1000
 

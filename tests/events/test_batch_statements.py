@@ -1,6 +1,5 @@
 """A batch of many runs' events takes as many statements as one of two: each gives up the interpreter's lock."""
 
-import json
 from contextlib import contextmanager
 
 import pytest
@@ -10,10 +9,10 @@ from django.test.utils import CaptureQueriesContext
 from conversations.core import principals
 from conversations.core.errors import Fenced
 from conversations.events import log
-from conversations.events.payload import parse
 from conversations.models import Agent, Run, ToolCall
 from conversations.runs import claims
 from tests.support.claiming import served_agents
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,10 +25,8 @@ def clerk():
 def claimed_runs(prefix, count):
     """Begin a run in each of so many conversations; return the claims in the order of their conversations."""
     for n in range(count):
-        body = {"type": "message", "conversation_id": f"{prefix}-{n}", "sender": "Rosa", "recipient": "agent:Clerk"}
-        text = json.dumps(body | {"content": "hello"})
-        principal = principals.token_principal("robot")
-        log.append([log.from_bus(f"chat:{prefix}-{n}", None, text, parse(text.encode()), principal)])
+        body = {"type": "message", "sender": "Rosa", "recipient": "agent:Clerk", "content": "hello"}
+        log.append([unchecked(f"{prefix}-{n}", body, principals.token_principal("robot"), topic=f"chat:{prefix}-{n}")])
     claimed = claims.claim("host:1", served_agents("town", "Clerk"), at_most=count)
     return sorted(claimed, key=lambda claim: claim.conversation)
 

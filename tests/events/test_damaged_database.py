@@ -25,13 +25,11 @@ from tests.support.live import Server, prepared, scratch
 from tests.support.tiers import variants
 
 FILL = """
-import json
-from conversations.events import log, payload
-from conversations.core.principals import SYSTEM
+from conversations.events import log
+from tests.support.unchecked import unchecked
 for key in ("a", "b"):
     for n in range(150):
-        body = json.dumps({"event": "log", "conversation_id": key, "n": n, "text": f"{n} " * 600})
-        log.append([log.from_bus(f"stream:{key}", None, body, payload.parse(body.encode()), SYSTEM)])
+        log.append([unchecked(key, {"event": "log", "n": n, "text": f"{n} " * 600})])
 """
 
 

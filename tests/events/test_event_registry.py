@@ -15,13 +15,13 @@ from conversations.events import log, registry
 from conversations.events.event_type import PEOPLE, TYPES, Lane, Row, Search, event_type
 from conversations.events.types.base import BaseEvent
 from conversations.models import Conversation
-from conversations.rendering import event_renderer, event_rows
+from conversations.rendering import event_rows
 from conversations.rendering.event_renderer import EventRenderer
 from conversations.rendering.lane_cards import LaneRenderer, ends
-from tests.events.test_projections import event
 from tests.support.drawn_html import Seen
 from tests.support.event_types import EXAMPLES
 from tests.support.searching import catch_up, search_all
+from tests.support.unchecked import unchecked
 
 ROOT = Path(__file__).resolve().parents[2]
 MARIA, ROBOT = principals.user_principal("maria"), principals.token_principal("robot")
@@ -30,11 +30,6 @@ TEMPLATE = """{% from "events/parts.html" import row %}
 {% macro draw(e, fields, extra) %}
 {% call row(e) %}<b>{{ fields.place }}</b><code>{{ fields.height }}</code>{{ extra or "" }}{% endcall %}
 {% endmacro %}"""
-
-
-@pytest.fixture(autouse=True)
-def empty_cache():
-    event_renderer._cache.clear()
 
 
 @pytest.fixture
@@ -69,7 +64,7 @@ WARNING = {"event": "flood.warned", "place": "Mill <Street>", "height": 4, "gaug
 
 
 def store(principal=MARIA):
-    (stored,) = log.append([event("desk", WARNING, principal)])
+    (stored,) = log.append([unchecked("desk", WARNING, principal)])
     return stored
 
 
@@ -145,8 +140,8 @@ REPLAYED = {"event": "replay.requested", "run_id": "r", "agent": "Triage", "name
 @pytest.mark.parametrize("body", [STOPPING, DECIDED | {"decision": "approve"}, REPLAYED], ids=lambda it: it["event"])
 def test_the_author_of_a_declared_type_is_the_principal_though_it_names_an_agent(body):
     """So of what a person says about an agent: in lanes and search it is that person's; a claim is the claimant's."""
-    (ours,) = log.append([event("desk", body, MARIA)])
-    (claim,) = log.append([event("desk", body, ROBOT)])
+    (ours,) = log.append([unchecked("desk", body, MARIA)])
+    (claim,) = log.append([unchecked("desk", body, ROBOT)])
 
     assert [event_rows.author(event_rows.parse_event(stored)) for stored in (ours, claim)] == [
         str(MARIA),
@@ -158,7 +153,9 @@ def test_the_author_of_a_declared_type_is_the_principal_though_it_names_an_agent
 @pytest.mark.django_db
 @pytest.mark.parametrize(("principal", "is_claim"), [(MARIA, False), (ROBOT, True)])
 def test_a_claim_drawn_by_a_template_says_that_it_is_one(principal, is_claim):
-    (stored,) = log.append([event("desk", {"event": "event.redacted", "reason": "asked to", "events": []}, principal)])
+    (stored,) = log.append(
+        [unchecked("desk", {"event": "event.redacted", "reason": "asked to", "events": []}, principal)]
+    )
 
     assert (">from outside<" in str(EventRenderer("desk").draw(stored).html)) is is_claim
 

@@ -12,10 +12,10 @@ from conversations.core import principals
 from conversations.core.errors import Conflict
 from conversations.events import commit_listeners, log
 from conversations.events.log import hash_chain, sql, token_check
-from conversations.events.payload import parse
 from conversations.events.projections import token_access
 from conversations.models import Conversation, Event, Participant, Post, Token, ToolCall
 from conversations.redaction.redact import redact
+from tests.support.unchecked import from_text, unchecked
 
 pytestmark = pytest.mark.django_db
 AGENT = principals.token_principal("robot")
@@ -23,9 +23,7 @@ AGENT = principals.token_principal("robot")
 
 def event(key, topic=None, bus_id=None, principal=AGENT, **payload):
     """Make an event as a door does."""
-    body = json.dumps({"conversation_id": key, **payload})
-    topic = topic or f"stream:{key}"
-    return log.from_bus(topic, bus_id, body, parse(body.encode()), principal)
+    return unchecked(key, payload, principal, topic=topic or "", bus_id=bus_id)
 
 
 def message_event(key, words="hello", sender="agent:A", recipient="user", **more):
@@ -67,11 +65,10 @@ def test_known_id_with_another_payload_clashes():
 
 
 def test_one_envelope_on_two_topics_is_one_event_and_two_posts():
-    body = json.dumps({"id": "e", "conversation_id": "a", "type": "message", "sender": "agent:A", "content": "x"})
-    read = parse(body.encode())
+    envelope = {"id": "e", "type": "message", "sender": "agent:A", "content": "x"}
 
-    log.append([log.from_bus("chat:a", "b1", body, read, AGENT)])
-    (again,) = log.append([log.from_bus("chat:B", "b2", body, read, AGENT)])
+    log.append([unchecked("a", envelope, AGENT, topic="chat:a", bus_id="b1")])
+    (again,) = log.append([unchecked("a", envelope, AGENT, topic="chat:B", bus_id="b2")])
 
     assert (again.seq, again.is_new, again.clashes) == (1, False, False)
     assert sorted(Post.objects.values_list("topic", "event_seq")) == [("chat:B", 1), ("chat:a", 1)]
@@ -99,7 +96,7 @@ def test_bus_id_reused_with_another_payload_clashes():
 
 
 def test_topic_without_conversation_is_a_post_only():
-    (stored,) = log.append([log.from_bus("signal:go", "b1", "{}", parse(b"{}"), AGENT)])
+    (stored,) = log.append([from_text("signal:go", "{}", AGENT, "b1")])
 
     assert stored.seq == 0
     assert Event.objects.count() == 0
@@ -292,8 +289,8 @@ def _lose():
 
 
 def test_the_same_signal_twice_in_one_batch_is_one_post():
-    go = log.from_bus("signal:go", "b1", "{}", parse(b"{}"), AGENT)
-    stop = log.from_bus("signal:go", "b1", '{"n":1}', parse(b'{"n":1}'), AGENT)
+    go = from_text("signal:go", "{}", AGENT, "b1")
+    stop = from_text("signal:go", '{"n":1}', AGENT, "b1")
     named = event("a", topic="signal:go", bus_id="b1")
 
     first, again, other, elsewhere = log.append([go, go, stop, named])

@@ -1,17 +1,16 @@
 """A tool step finds the call that it ends, or the use of its id, at the same cost however many calls are open."""
 
-import json
-
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from conversations.core import principals
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Conversation, ToolCall
 from tests.support.growth import database_reads
 from tests.support.tiers import rounds
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
 ROBOT = principals.token_principal("robot")
@@ -26,11 +25,9 @@ STEPS = {
 
 
 def step(key, call_id, status, principal=ROBOT, run=None):
-    step = {"event": "tool_step", "name": "look_up", "agent": "agent:A", "status": status, "conversation_id": key}
-    body = json.dumps(
-        {name: value for name, value in (step | {"tool_call_id": call_id, "run_id": run}).items() if value}
-    )
-    return log.from_bus(f"stream:{key}", None, body, payload.parse(body.encode()), principal)
+    step = {"event": "tool_step", "name": "look_up", "agent": "agent:A", "status": status}
+    fields = {name: value for name, value in (step | {"tool_call_id": call_id, "run_id": run}).items() if value}
+    return unchecked(key, fields, principal)
 
 
 def open_calls(key, count):

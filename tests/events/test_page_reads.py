@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 from conversations.core import principals
 from conversations.events import log
 from conversations.events.log import bounded_reads, call_events, reads
-from tests.events.test_projections import event
 from tests.support import large_talks
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
 ROBOT = principals.token_principal("robot")
@@ -20,20 +20,20 @@ TOKEN_READ = "GROUP BY run,turn"
 
 
 def message(n, text="hello"):
-    return event("c", {"type": "message", "sender": f"agent:A{n}", "recipient": "user", "content": text}, ROBOT)
+    return unchecked("c", {"type": "message", "sender": f"agent:A{n}", "recipient": "user", "content": text}, ROBOT)
 
 
 def call(n, text="done"):
     """An observed call: its start and its end."""
     step = {"event": "tool_step", "name": "look_up", "tool_call_id": f"call-{n}"}
     return [
-        event("c", {**step, "status": "start", "args": {}}, ROBOT),
-        event("c", {**step, "status": "success", "output": text}, ROBOT),
+        unchecked("c", {**step, "status": "start", "args": {}}, ROBOT),
+        unchecked("c", {**step, "status": "success", "output": text}, ROBOT),
     ]
 
 
 def token(text, **fields):
-    return event("c", {"event": "token", "agent": "A1", "text": text, **fields}, ROBOT)
+    return unchecked("c", {"event": "token", "agent": "A1", "text": text, **fields}, ROBOT)
 
 
 def statements_of(read):

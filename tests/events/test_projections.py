@@ -1,7 +1,6 @@
 """State rows are a fold of events: rebuild changes nothing, for every kind."""
 
 import itertools
-import json
 import random
 
 import pytest
@@ -9,11 +8,11 @@ import pytest
 from conversations.core import principals
 from conversations.events import log, registry
 from conversations.events.log.rebuild import rebuild
-from conversations.events.payload import parse
 from conversations.models import Annotation, Approval, Conversation, Participant, Response, Run, ToolCall, Turn
 from tests.support.event_types import EXAMPLES
 from tests.support.grids import for_each
 from tests.support.tiers import sampled
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
 WHO = [
@@ -41,11 +40,6 @@ def rows():
     ]
 
 
-def event(key, payload, principal):
-    body = json.dumps({**payload, "conversation_id": key})
-    return log.from_bus(f"stream:{key}", None, body, parse(body.encode()), principal)
-
-
 def told_once(payload, key):
     """A payload without the ids that exist once; a run belongs to one conversation."""
     fields = {k: v for k, v in payload.items() if k not in ("id", "tool_call", "approval_id")}
@@ -62,7 +56,7 @@ def test_rebuild_changes_nothing_for_any_kind_whoever_says_it():
 
 
 def assert_rebuild_changes_nothing(kind, principal):
-    log.append([event("a", payload, principal) for payload in EXAMPLES[kind]])
+    log.append([unchecked("a", payload, principal) for payload in EXAMPLES[kind]])
     before = rows()
 
     list(rebuild())
@@ -76,7 +70,7 @@ def test_rebuild_changes_nothing_for_a_shuffle_of_everything():
     for seed in range(20):
         dice = random.Random(seed)
         chosen = [
-            event(key, told_once(p, key), dice.choice(WHO))
+            unchecked(key, told_once(p, key), dice.choice(WHO))
             for p in dice.choices(everything, k=60)
             for key in [f"c{dice.randrange(3)}"]
         ]
@@ -97,9 +91,9 @@ def step(call_id, **more):
 def test_of_any_number_of_open_calls_a_result_ends_its_own():
     robot = principals.token_principal("robot")
     started = [*["same"] * 5_050, "other", None]
-    log.append([event("a", step(call_id, status="start"), robot) for call_id in started])
+    log.append([unchecked("a", step(call_id, status="start"), robot) for call_id in started])
 
-    log.append([event("a", step(call_id, status="success"), robot) for call_id in ("same", "other", None, "same")])
+    log.append([unchecked("a", step(call_id, status="success"), robot) for call_id in ("same", "other", None, "same")])
 
     ended = ToolCall.objects.filter(finished_seq__isnull=False).order_by("finished_seq")
     assert list(ended.values_list("called_seq", flat=True)) == [1, 5_051, 5_052, 2]
@@ -110,9 +104,9 @@ def test_of_any_number_of_open_calls_a_result_ends_its_own():
 
 def test_a_call_of_ours_is_ended_by_its_own_id_though_an_older_one_has_its_call_id():
     started = [step("same", status="start", run_id="r", tool_call=name) for name in ("first", "second")]
-    log.append([event("a", payload, principals.SYSTEM) for payload in started])
+    log.append([unchecked("a", payload, principals.SYSTEM) for payload in started])
 
-    log.append([event("a", step("same", status="success", run_id="r", tool_call="second"), principals.SYSTEM)])
+    log.append([unchecked("a", step("same", status="success", run_id="r", tool_call="second"))])
 
     assert list(ToolCall.objects.filter(finished_seq=3).values_list("id", flat=True)) == ["second"]
     before = rows()

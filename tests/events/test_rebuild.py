@@ -20,10 +20,11 @@ from conversations.events.log.rebuild import rebuild
 from conversations.events.log.refold import Refold
 from conversations.models import Approval, Conversation, Meta, Participant, Response, Run, ToolCall, Turn
 from tests.events.test_open_calls import step
-from tests.events.test_projections import WHO, event, rows, told_once
+from tests.events.test_projections import WHO, rows, told_once
 from tests.support.event_types import EXAMPLES
 from tests.support.growth import cpu_of, no_garbage_collection, ratio, read_numbers, sqlite_steps
 from tests.support.live import Server, until
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
 
@@ -42,11 +43,11 @@ def record():
     """Three conversations of every kind, and one with approvals."""
     everything, dice = list(itertools.chain.from_iterable(EXAMPLES.values())), random.Random(7)
     for key in ("c0", "c1", "c2"):
-        log.append([event(key, told_once(payload, key), WHO[0]) for payload in everything])
+        log.append([unchecked(key, told_once(payload, key), WHO[0]) for payload in everything])
         log.append(
-            [event(key, told_once(payload, key), dice.choice(WHO)) for payload in dice.choices(everything, k=100)]
+            [unchecked(key, told_once(payload, key), dice.choice(WHO)) for payload in dice.choices(everything, k=100)]
         )
-    log.append([event("c3", {"agent": "agent:A", "run_id": "run-a", **payload}, WHO[0]) for payload in ASKED])
+    log.append([unchecked("c3", {"agent": "agent:A", "run_id": "run-a", **payload}, WHO[0]) for payload in ASKED])
     every = (ToolCall, Run, Approval, Response, Turn, Participant)
     assert [model for model in every if not model.objects.exists()] == []
     return rows()
@@ -182,12 +183,12 @@ def test_what_is_appended_meanwhile_is_folded_once(looks, monkeypatch):
 @pytest.mark.django_db(transaction=True)
 def test_a_turn_told_between_folding_and_looking_stays(monkeypatch):
     turn = {"event": "model.turn", "run_id": "r", "agent": "agent:A", "model": "m", "usage": {"input_tokens": 5}}
-    log.append([event("a", {**turn, "turn": 1}, WHO[0])])
+    log.append([unchecked("a", {**turn, "turn": 1}, WHO[0])])
     outside = folded_rows.outside
 
     def appended_before(cursor, table, conversation, head):
         if table == "turns":
-            log.append([event("a", {**turn, "turn": 2}, WHO[0])])
+            log.append([unchecked("a", {**turn, "turn": 2}, WHO[0])])
         return outside(cursor, table, conversation, head)
 
     monkeypatch.setattr(folded_rows, "outside", appended_before)

@@ -1,6 +1,5 @@
 """The feed's order of rows: what is not settled is not told, so that nothing is passed over."""
 
-import json
 from functools import partial
 
 import pytest
@@ -10,11 +9,11 @@ from conversations.core import principals
 from conversations.events import log
 from conversations.events.log import settled_rows
 from conversations.events.log.import_staging import StagedBatch
-from conversations.events.payload import parse
 from conversations.models import Event
 from tests.support.databases import IS_POSTGRESQL
 from tests.support.growth import sqlite_steps
 from tests.support.tiers import rounds
+from tests.support.unchecked import unchecked
 
 
 @pytest.mark.django_db(transaction=True)
@@ -54,7 +53,7 @@ def test_a_discarded_import_takes_back_no_place_in_the_feed():
 def test_imported_events_are_read_only_with_their_conversation():
     payload, imported = {"event": "log", "text": "a"}, principals.import_principal("old.json")
     for by in (principals.SYSTEM, imported):
-        log.append([log.from_bus("stream:a", by.text, json.dumps(payload), parse(json.dumps(payload).encode()), by)])
+        log.append([unchecked("a", payload, by, bus_id=by.text)])
     row = settled_rows.SettledRows().look(5).settled
 
     assert [fed.event.principal for fed in settled_rows.between(0, row)] == ["system"]

@@ -16,13 +16,14 @@ from conversations.evidence.checkpoints import Signer
 from conversations.evidence.verify_record import RecordCheck, Settings
 from conversations.models import Approval, AuditEntry, Conversation, ModelUsage, Participant, Run, Turn
 from conversations.search import index_writer
-from tests.events.test_projections import WHO, event, rows, told_once
+from tests.events.test_projections import WHO, rows, told_once
 from tests.events.test_rebuild import ASKED
 from tests.support.auditlog import in_format_1
 from tests.support.cast import cast, client_of
 from tests.support.event_types import EXAMPLES
 from tests.support.redacted import to_format_1
 from tests.support.tiers import variants
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -49,8 +50,8 @@ def fill():
         )
     )
     for key, who in zip(("c0", "c1", "c2", "c3"), WHO, strict=True):
-        log.append([event(key, told_once(payload, key), who) for payload in everything])
-    log.append([event("asked", {"agent": "agent:A", "run_id": "run-a", **payload}, WHO[0]) for payload in ASKED])
+        log.append([unchecked(key, told_once(payload, key), who) for payload in everything])
+    log.append([unchecked("asked", {"agent": "agent:A", "run_id": "run-a", **payload}, WHO[0]) for payload in ASKED])
     for key in Conversation.objects.values_list("key", flat=True):
         to_format_1(key, 0)
     index_writer.store(index_writer.read(0, 512))
@@ -130,7 +131,7 @@ def test_an_older_record_goes_on_where_it_was_is_whole_and_is_signed_from_then_o
     go_back(before)
 
     call_command("migrate", verbosity=0)
-    log.append([event("c1", told_once(payload, "c1"), WHO[1]) for payload in EXAMPLES["message"]])
+    log.append([unchecked("c1", told_once(payload, "c1"), WHO[1]) for payload in EXAMPLES["message"]])
     heads["c1"] += len(EXAMPLES["message"])
     assert dict(Conversation.objects.values_list("key", "head_seq")) == heads
     lengths = [len(table) for table in rows()]

@@ -1,6 +1,5 @@
 """A record with a signed tree, its keys and its witness, for tests that change it and then verify it."""
 
-import json
 import random
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from conversations.core.outbound_address import NONE
 from conversations.core.principals import SYSTEM, token_principal, user_principal
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
-from conversations.events.payload import parse
 from conversations.evidence import checkpoints, witnesses
 from conversations.evidence.checkpoints import Signer
 from conversations.evidence.verify_record import RecordCheck, Settings
@@ -22,6 +20,7 @@ from conversations.runs.budgets import edit_budgets
 from conversations.runs.policy import edit_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from tests.support.redacted import redact
+from tests.support.unchecked import unchecked
 
 KEYS = ("alpha", "beta", "gamma")
 
@@ -55,9 +54,7 @@ class Place:
 
 
 def say(key, text, principal=SYSTEM, **more):
-    payload = {"event": "log", "message": text, "conversation_id": key, **more}
-    body = json.dumps(payload)
-    log.append([log.from_bus(f"stream:{key}", None, body, parse(body.encode()), principal)])
+    log.append([unchecked(key, {"event": "log", "message": text, **more}, principal)])
 
 
 def build(folder):

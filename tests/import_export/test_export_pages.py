@@ -11,8 +11,8 @@ from django.db import connection
 from conversations.core import principals
 from conversations.events import log
 from conversations.events.log.bounded_reads import READ_BYTES
-from conversations.events.payload import parse
 from conversations.import_export.export import export
+from tests.support.unchecked import unchecked
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 ROBOT = principals.token_principal("robot")
@@ -21,9 +21,8 @@ EVENTS = 12  # in more than two pages
 
 
 def say(words: str, key: str = "c"):
-    payload = {"type": "message", "conversation_id": key, "sender": "Rosa", "recipient": f"chat:{key}"}
-    body = json.dumps(payload | {"content": words})
-    log.append([log.from_bus(f"chat:{key}", None, body, parse(body.encode()), ROBOT)])
+    payload = {"type": "message", "sender": "Rosa", "recipient": f"chat:{key}", "content": words}
+    log.append([unchecked(key, payload, ROBOT, topic=f"chat:{key}")])
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from django.test import override_settings
 
 from conversations.core import broadcast_sender, principals
 from conversations.core.broadcast_sender import BroadcastSender
-from conversations.events import commit_listeners, log, payload
+from conversations.events import commit_listeners, log
 from conversations.events.log import bounded_reads, read_many
 from conversations.realtime import broadcast_listener, hub, state_topics
 from conversations.realtime.broadcast_listener import BroadcastListener
@@ -21,6 +21,7 @@ from conversations.realtime.state_topics import ConversationListTopic
 from tests.support.live import until
 from tests.support.protocol_client import Client, Line
 from tests.support.services import RedisServer, running
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -65,8 +66,7 @@ def elsewhere(layer, monkeypatch):
 
 
 def event(n, key="c"):
-    body = json.dumps({"event": "log", "conversation_id": key, "n": n})
-    return log.from_bus(f"stream:{key}", None, body, payload.parse(body.encode()), principals.token_principal("t"))
+    return unchecked(key, {"event": "log", "n": n}, principals.token_principal("t"))
 
 
 async def reaches(lines, seq, within=60):

@@ -7,13 +7,13 @@ import pytest
 
 from conversations.core import principals
 from conversations.events import log, registry
-from conversations.events.payload import parse
 from conversations.models import Conversation, Participant, ToolCall
 from conversations.transport.recorder import parse_entry
 from conversations.transport.recorder.store import EntryStore
 from conversations.transport.recorder.streams import first_seen
 from tests.support.event_types import EXAMPLES, RUN
 from tests.support.grids import for_each
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
 
@@ -77,8 +77,7 @@ def by_import(payloads):
 
 def as_bytes(payloads, principal):
     for payload in payloads:
-        body = json.dumps(payload)
-        log.append([log.from_bus("stream:c", None, body, parse(body.encode()), principal)])
+        log.append([unchecked("c", payload, principal)])
 
 
 DOORS = {"Redis": by_redis, "HTTP": by_http, "import": by_import}

@@ -1,7 +1,6 @@
 """The hub: whoever follows a feed gets all of it, whatever becomes of the rendering."""
 
 import asyncio
-import json
 import threading
 from types import SimpleNamespace
 
@@ -9,20 +8,20 @@ import pytest
 
 from conversations.core import principals
 from conversations.core.db_threads import with_connection
-from conversations.events import commit_listeners, log, payload
+from conversations.events import commit_listeners, log
 from conversations.realtime import feed as feed_module
 from conversations.realtime import hub
 from conversations.realtime.hub import Hub
 from conversations.realtime.live_renderer import LiveRenderer
 from conversations.realtime.send_gate import SendGate
 from tests.support.protocol_client import Client, Line
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def event(n):
-    body = json.dumps({"event": "log", "conversation_id": "c", "n": n})
-    return log.from_bus("stream:c", None, body, payload.parse(body.encode()), principals.token_principal("t"))
+    return unchecked("c", {"event": "log", "n": n}, principals.token_principal("t"))
 
 
 async def reaches(line, seq):

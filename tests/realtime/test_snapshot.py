@@ -14,13 +14,13 @@ import pytest
 from conversations.conversation import conversation_list
 from conversations.core import principals
 from conversations.events import log, registry
-from conversations.events.payload import parse
 from conversations.realtime.live_renderer import LiveRenderer
 from dashboard.pages.conversation_entries import entries_of
 from dashboard.pages.lanes import cards_alone
 from tests.support.event_types import EXAMPLES
 from tests.support.grids import for_each
 from tests.support.tiers import sampled
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
 WHO = [principals.SYSTEM, principals.token_principal("robot"), principals.import_principal("file")]
@@ -78,11 +78,6 @@ def fresh(mode="html"):
     return [str(row) for row in (cards_alone(page) if mode == "lanes" else entries_of(page))]
 
 
-def event(payload, principal):
-    body = json.dumps({**payload, "conversation_id": "c"})
-    return log.from_bus("stream:c", None, body, parse(body.encode()), principal)
-
-
 def follow(events, cut, mode="html"):
     """Store some, draw the page, store the rest, apply their frames; return both pages."""
     if cut:
@@ -109,7 +104,7 @@ def test_page_and_frames_equal_a_fresh_page_for_any_kind_whoever_says_it():
 
 
 def assert_frames_equal_a_fresh_page(kind, principal, mode):
-    events = [event(payload, principal) for payload in EXAMPLES[kind]]
+    events = [unchecked("c", payload, principal) for payload in EXAMPLES[kind]]
 
     live, drawn = follow(events, len(events) // 2, mode)
 
@@ -122,7 +117,7 @@ def test_page_and_frames_equal_a_fresh_page_for_a_shuffle(seed, mode):
     dice = random.Random(seed)
     everything = list(itertools.chain.from_iterable(EXAMPLES.values()))
     chosen = [
-        event({k: v for k, v in p.items() if k not in ("id", "tool_call", "approval_id")}, dice.choice(WHO))
+        unchecked("c", {k: v for k, v in p.items() if k not in ("id", "tool_call", "approval_id")}, dice.choice(WHO))
         for p in dice.choices(everything, k=30)
     ]
 
@@ -133,10 +128,10 @@ def test_page_and_frames_equal_a_fresh_page_for_a_shuffle(seed, mode):
 
 def test_list_and_rows_equal_a_fresh_list():
     everything = list(itertools.chain.from_iterable(EXAMPLES.values()))
-    log.append([event(p, principals.token_principal("robot")) for p in everything[:6]])
+    log.append([unchecked("c", p, principals.token_principal("robot")) for p in everything[:6]])
     rows = {row["key"]: row for row in conversation_list.newest_rows(100)}
 
-    log.append([event(p, principals.token_principal("robot")) for p in everything[6:]])
+    log.append([unchecked("c", p, principals.token_principal("robot")) for p in everything[6:]])
     for row in conversation_list.rows(["c"]):
         rows[row["key"]] = row
 

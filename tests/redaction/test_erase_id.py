@@ -17,7 +17,7 @@ from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.core.ids import new_id
 from conversations.core.principals import SYSTEM, import_principal, token_principal
 from conversations.core.write_transaction import write_transaction
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.events.log import hash_chain
 from conversations.events.log.rebuild import rebuild
 from conversations.evidence import bundle, checkpoints
@@ -55,6 +55,7 @@ from tests.support.cast import last_entry
 from tests.support.live import Server, until
 from tests.support.redacted import stored_files, to_format_1
 from tests.support.searching import search_all
+from tests.support.unchecked import unchecked
 
 ID = "alice@example.com"
 FORMS = (ID, "alice%40example.com")
@@ -62,8 +63,7 @@ FORMS = (ID, "alice%40example.com")
 
 def say(key, text, principal=SYSTEM, **fields):
     envelope = {"type": "message", "sender": "agent:A", "recipient": f"chat:{key}", "content": text, "id": new_id()}
-    body = json.dumps({**envelope, "conversation_id": key, **fields})
-    log.append([log.from_bus(f"chat:{key}", new_id(), body, payload.parse(body.encode()), principal)])
+    log.append([unchecked(key, envelope | fields, principal, topic=f"chat:{key}", bus_id=new_id())])
 
 
 @pytest.fixture

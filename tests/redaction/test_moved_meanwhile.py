@@ -6,12 +6,13 @@ import pytest
 
 from conversations.core import principals
 from conversations.core.errors import Unavailable
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.models import Conversation, Event
 from conversations.redaction import erase_id
 from conversations.redaction.redact import redact
 from conversations.telemetry import late_names
 from tests.redaction.test_redact import SECRET, everywhere, index
+from tests.support.unchecked import from_text
 from tests.support.verified import verify_events
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -22,8 +23,9 @@ TRACE, NAMED, BY = "0" * 31 + "7", "named", principals.token_principal("collecto
 def half_moved(monkeypatch):
     """A trace of three events of which the first, with the secret, is in both places."""
     for number, text in enumerate((f"my name is {SECRET}", "hello", "and goodbye")):
-        body = json.dumps({"event": "log", "id": f"{TRACE}:{number}", "text": text}).encode()
-        log.append([log.from_bus(f"stream:{TRACE}", None, body.decode(), payload.parse(body), BY)])
+        log.append(
+            [from_text(f"stream:{TRACE}", json.dumps({"event": "log", "id": f"{TRACE}:{number}", "text": text}), BY)]
+        )
 
     def away(*keys):
         if Conversation.objects.filter(key=NAMED).exists():

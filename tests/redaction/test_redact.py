@@ -14,7 +14,7 @@ from conversations.conversation.fork import fork
 from conversations.core import principals
 from conversations.core.errors import Conflict, Invalid, NotAllowed
 from conversations.core.principals import SYSTEM
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.events.log import hash_chain
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Agent, AuditEntry, Conversation, Event, SessionItem
@@ -28,6 +28,7 @@ from tests.events.test_log import message_event
 from tests.support.live import Server, until
 from tests.support.redacted import stored_files
 from tests.support.tiers import rounds
+from tests.support.unchecked import from_text, unchecked
 from tests.support.verified import verify_events
 
 SECRET = "Hedgehog-4711"
@@ -108,7 +109,7 @@ def test_what_a_fork_itself_repeats_goes_too_its_title_and_the_words_it_changed(
         "recipient": "agent:B",
         "content": f"**{SECRET}** calls {'more ' * 30}",
     }
-    log.append([_from("redact-h", say)])
+    log.append([unchecked("redact-h", say)])
     spoken("redact-h", "goodbye")
     fork(team["admin"], "redact-h", 2)
     fork(team["admin"], "redact-h", 1, words="other words")
@@ -188,17 +189,12 @@ def test_what_says_the_same_goes_along(team):
         {"event": "output", "text": SECRET, "agent": "A"},
         {"type": "message", "sender": "agent:A", "recipient": "agent:B", "content": SECRET},
     ):
-        log.append([_from(key, fields)])
+        log.append([unchecked(key, fields)])
 
     (done,) = redact(team["admin"], key, [1, 5], "asked for")
 
     assert done.seqs == [1, 2, 3, 4, 5, 6]
     assert everywhere(SECRET) == everywhere(SECRET[5:]) == []
-
-
-def _from(key, fields):
-    return log.from_bus(f"stream:{key}", None, body := json.dumps({**fields, "conversation_id": key}),
-                        payload.parse(body.encode()), SYSTEM)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -252,7 +248,7 @@ def test_what_is_too_old_expires_and_what_is_held_or_of_another_kind_stays(team)
     for key in ("expire-a", "expire-b", "expire-c"):
         spoken(key, *(f"{SECRET} {n}" for n in range(3)))
         aged(key, 1, 2)
-    log.append([_from("expire-a", {"event": "log", "message": "kept"})])
+    log.append([unchecked("expire-a", {"event": "log", "message": "kept"})])
     aged("expire-a", 4)
     hold = legal_holds.place(team["admin"], "expire-b", "a lawsuit")
     rule = expiry.RetentionScope(time.time_ns() // 1000 - 30 * DAY, ["message"])
@@ -382,8 +378,9 @@ def raw(server):
 def test_what_was_moved_here_loses_its_words_where_it_came_from_too(team, is_expiry):
     trace, by = "0" * 31 + "7", principals.token_principal("collector")
     for number, text in enumerate((f"my name is {SECRET}", "and goodbye")):
-        body = json.dumps({"event": "log", "id": f"{trace}:{number}", "text": text}).encode()
-        log.append([log.from_bus(f"stream:{trace}", None, body.decode(), payload.parse(body), by)])
+        log.append(
+            [from_text(f"stream:{trace}", json.dumps({"event": "log", "id": f"{trace}:{number}", "text": text}), by)]
+        )
     assert late_names.move(trace, "redact-moved", by)
     index()
 

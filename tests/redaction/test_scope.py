@@ -8,7 +8,7 @@ from conversations.access.audit import chain
 from conversations.conversation.fork import fork
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound, Unavailable
 from conversations.core.principals import SYSTEM, user_principal
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.models import AuditEntry, Event, Redaction, RedactionRequest, SessionItem, ToolCall, User
 from conversations.redaction import call_field, journal, legal_holds, requests, scope
 from conversations.redaction.redact import redact
@@ -16,14 +16,14 @@ from conversations.redaction.scope import RedactionScope
 from tests.redaction.test_redact import everywhere, index, spoken
 from tests.support.cast import person
 from tests.support.searching import search_all
+from tests.support.unchecked import unchecked
 from tests.support.verified import verify_events
 
 PHONE = "+44 7700 900123"
 
 
 def stored(key, fields, by=SYSTEM):
-    body = json.dumps({**fields, "conversation_id": key})
-    return log.append([log.from_bus(f"stream:{key}", None, body, payload.parse(body.encode()), by)])
+    return log.append([unchecked(key, fields, by)])
 
 
 def called(key):

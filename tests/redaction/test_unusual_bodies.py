@@ -11,6 +11,7 @@ from conversations.models import Event, ToolCall
 from conversations.redaction import expiry, redact
 from tests.events.test_log import AGENT
 from tests.redaction.test_redact import aged, spoken
+from tests.support.unchecked import from_text
 from tests.support.verified import verify_events
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -21,7 +22,7 @@ MONTH_US = 30 * 86_400_000_000
 
 
 def stored(key, body, event_id=None):
-    log.append([log.from_bus(f"stream:{key}", event_id, body, payload.parse(body.encode()), AGENT)])
+    log.append([from_text(f"stream:{key}", body, AGENT, event_id)])
 
 
 def expire():

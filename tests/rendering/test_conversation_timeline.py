@@ -13,7 +13,6 @@ from conversations.events import log
 from conversations.events.log import timeline_reads
 from conversations.events.log.records import Stored
 from conversations.events.log.timeline_reads import CallTimes, RunTimes, TimelineEvents
-from conversations.events.payload import parse
 from conversations.models import Conversation
 from conversations.rendering import conversation_timeline, timeline_drawing
 from conversations.rendering.timeline_scale import WIDTH, scale_of
@@ -21,6 +20,7 @@ from conversations.runs.approvals import decide
 from dashboard.pages.timeline import FIRST_ROWS, ROWS
 from tests.support import large_talks, teamwork
 from tests.support.cast import client_of
+from tests.support.unchecked import unchecked
 
 SECOND = 1_000_000
 
@@ -318,10 +318,9 @@ def test_an_imported_conversation_is_drawn_at_the_times_at_which_it_happened():
     first = datetime(2025, 11, 20, 23, 33, tzinfo=UTC)
 
     def event(minutes, **fields):
-        payload = {"conversation_id": "old", "created_at": (first + timedelta(minutes=minutes)).isoformat(), **fields}
-        body = json.dumps(payload)
+        payload = {"created_at": (first + timedelta(minutes=minutes)).isoformat(), **fields}
         topic = "stream:old" if "event" in fields else "chat:old"
-        return log.from_bus(topic, None, body, parse(body.encode()), principals.import_principal("test"))
+        return unchecked("old", payload, principals.import_principal("test"), topic=topic)
 
     step = {"event": "tool_step", "agent": "A", "name": "bash", "tool_call_id": "c"}
     log.append([

@@ -18,20 +18,14 @@ from conversations.rendering.lane_cards import LaneRenderer
 from conversations.runs.approvals import decide
 from dashboard.pages import lanes
 from tests.dashboard.pages.test_conversation_page import KEY, output, store, token
-from tests.events.test_projections import event
 from tests.support import teamwork, toolcalls
-from tests.support.cast import cast, client_of, person
+from tests.support.cast import cast, client_of
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
 HEAD = re.compile(r'class="lane-head" data-key="([^"]*)"')
 LABEL = re.compile(r'<article [^>]*aria-label="([^"]*)"')
 PLACE = re.compile(r'<article [^>]*?data-at="(\d+)" data-far="(\d*)" data-way="(\w*)" id="e(\d+)"')
-
-
-@pytest.fixture
-def browser() -> Client:
-    """The browser of somebody who may look."""
-    return client_of(person("vera", "viewer"))
 
 
 def message_payload(sender: str, recipient: str, text: str = "hello") -> dict[str, Any]:
@@ -215,7 +209,7 @@ def test_replay_is_not_marked_as_sent_by_who_requested_it() -> None:
     people = cast()
     run = {"run_id": "r2", "agent": "Permit Desk", "tool_call": "t2", "tool_call_id": "c2", "name": "look_up"}
     request = {"event": "replay.requested", **run, "replay_of": "t1", "team": "t", "effect": "read", "args_raw": "{}"}
-    log.append([event(KEY, request, user_principal("otto"))])
+    log.append([unchecked(KEY, request, user_principal("otto"))])
 
     html = page(client_of(people["viewer"]))
 

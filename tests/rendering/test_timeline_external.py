@@ -1,6 +1,5 @@
 """The timeline of external programs: a row for each run, at the times of its spans, with its calls within."""
 
-import json
 import re
 from datetime import UTC, datetime
 
@@ -11,7 +10,7 @@ from conversations.access.authentication import Caller
 from conversations.asgi import telemetry
 from conversations.core import principals
 from conversations.core.micros import to_micros
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.events.log import timeline_reads
 from conversations.models import Conversation
 from conversations.rendering import chrome_trace, conversation_timeline
@@ -19,6 +18,7 @@ from conversations.rendering.timeline_rows import TimelineRow
 from conversations.telemetry import intake, otlp_protobuf
 from tests.support.cast import client_of
 from tests.support.otlp import NOW, span, traces
+from tests.support.unchecked import unchecked
 from tests.telemetry.test_genai import weather
 
 pytestmark = pytest.mark.django_db
@@ -35,11 +35,7 @@ def rows(key: str = "c") -> list[TimelineRow]:
 
 def tell(*bodies: dict[str, object], by: principals.Principal = PROGRAM) -> None:
     """Record what a program says."""
-    events = []
-    for number, body in enumerate(bodies):
-        text = json.dumps({"conversation_id": "c", "id": str(number), **body})
-        events.append(log.from_bus("stream:c", str(number), text, payload.parse(text.encode()), by))
-    log.append(events)
+    log.append([unchecked("c", {"id": str(n), **body}, by, bus_id=str(n)) for n, body in enumerate(bodies)])
 
 
 def send(*spans: object) -> None:

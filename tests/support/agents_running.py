@@ -17,9 +17,9 @@ from agents_app.teams.definition import Team
 from agents_app.worker.worker import Worker
 from conversations.core import principals
 from conversations.events import log
-from conversations.events.payload import parse
 from conversations.models import Event, Run
 from tests.support.live import until
+from tests.support.unchecked import unchecked
 
 ROBOT = principals.token_principal("robot")
 MODEL = ModelConfig(demo_pace_s=0)
@@ -104,9 +104,8 @@ def send_message(
     words: str = "hello", key: str = "c", to: str = "agent:Clerk", sender: str = "Rosa", **more: Any
 ) -> None:
     """Send a message to an agent, as an external client would."""
-    payload = {"type": "message", "conversation_id": key, "sender": sender, "recipient": to, "content": words, **more}
-    body = json.dumps(payload)
-    log.append([log.from_bus(f"chat:{key}", None, body, parse(body.encode()), ROBOT)])
+    payload = {"type": "message", "sender": sender, "recipient": to, "content": words, **more}
+    log.append([unchecked(key, payload, ROBOT, topic=f"chat:{key}")])
 
 
 def ended_runs(count: int = 1, *, within: float = 60.0) -> list[Run]:

@@ -16,7 +16,6 @@ from conversations.core.errors import SwitchboardError
 from conversations.core.ids import new_id
 from conversations.core.principals import REDIS
 from conversations.events import log
-from conversations.events.payload import parse
 from conversations.models import Approval, Conversation
 from conversations.runs import claims
 from conversations.runs.approvals import decide
@@ -28,6 +27,7 @@ from tests.support.authority_model import GUESTS, Deed
 from tests.support.claiming import served_agents
 from tests.support.databases import IS_POSTGRESQL
 from tests.support.event_types import EXAMPLES
+from tests.support.unchecked import unchecked
 
 STEERING = ("approval.decided", "conversation.taken_over", "conversation.paused", "conversation.handed_back",
             "conversation.opened", "conversation.forked", "approval.escalated", "replay.requested")  # fmt: skip
@@ -86,10 +86,8 @@ class Authority(AuthorityActs):
     @rule(key=keys, kind=kinds, to=recipients, n=st.integers(0, 3), is_redis=st.booleans())
     def another_bus_claims(self, key: str, kind: str, to: str, n: int, is_redis: bool) -> None:
         """Tell any kind by Redis or by an import."""
-        payload = self._forged(kind, n) | {"conversation_id": key, "recipient": to, "sender": "user:ada"}
-        body = json.dumps(payload)
-        principal = REDIS if is_redis else principals.import_principal("file")
-        event = log.from_bus(f"stream:{key}", None, body, parse(body.encode()), principal)
+        payload = self._forged(kind, n) | {"recipient": to, "sender": "user:ada"}
+        event = unchecked(key, payload, REDIS if is_redis else principals.import_principal("file"))
         log.append([event._replace(starts_no_run=True)])
         self._note(key, Deed("outside", named_agent(event.kind, to), "?"))
 

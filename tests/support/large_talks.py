@@ -3,12 +3,12 @@
 `write` stores it where Django is set up, in a few transactions; every name follows from the block's number.
 """
 
-import json
 from typing import Any
 
 from conversations.core.principals import run_principal, token_principal
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.events.log import NewEvent
+from tests.support.unchecked import unchecked
 
 VOICES = 200
 BLOCK = 10  # events: a question, a run of two agents with a turn, a handoff and a call, and the answer
@@ -56,6 +56,4 @@ def _block(key: str, n: int, half: int) -> list[NewEvent]:
 
 
 def _new(key: str, body: Body, principal: Any, *, is_ours: bool = False) -> NewEvent:
-    text = json.dumps({**body, "conversation_id": key})
-    event = log.from_bus(f"stream:{key}", None, text, payload.parse(text.encode()), principal)
-    return event._replace(starts_no_run=not is_ours)
+    return unchecked(key, body, principal)._replace(starts_no_run=not is_ours)

@@ -225,15 +225,13 @@ def _child(job: dict[str, Any]) -> None:
 
 def _publish(messages: list[list[Any]]) -> None:
     """Publish as our own processes do: topic, payload, bus id."""
-    from conversations.core import principals
     from conversations.events import log
-    from conversations.events.payload import parse
     from conversations.transport import relay_start
+    from tests.support.unchecked import from_text
 
     relay_start.ensure_start()  # as they do when they start
     for topic, payload, bus_id in messages:
-        body = json.dumps(payload, separators=(",", ":"))
-        log.append([log.from_bus(topic, bus_id, body, parse(body.encode()), principals.SYSTEM)])
+        log.append([from_text(topic, json.dumps(payload, separators=(",", ":")), bus_id=bus_id)])
 
 
 def _settle(job: dict[str, Any]) -> None:

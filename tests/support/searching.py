@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,9 +11,9 @@ from conversations import search
 from conversations.core import principals
 from conversations.events import log
 from conversations.events.log.records import Stored
-from conversations.events.payload import parse
 from conversations.search import index_writer
 from conversations.search.indexer import Indexer
+from tests.support.unchecked import unchecked
 
 ROBOT = principals.token_principal("robot")
 
@@ -29,9 +28,7 @@ def say(key: str, *payloads: dict[str, Any] | str, chained_as: Mapping[str, str]
 def _event(key: str, payload: dict[str, Any] | str) -> log.NewEvent:
     if isinstance(payload, str):
         payload = {"type": "message", "sender": "agent:Triage", "recipient": "user", "content": payload}
-    text = json.dumps({"conversation_id": key, **payload})
-    topic = f"{'stream' if 'event' in payload else 'chat'}:{key}"
-    return log.from_bus(topic, None, text, parse(text.encode()), ROBOT)
+    return unchecked(key, payload, ROBOT, topic=f"{'stream' if 'event' in payload else 'chat'}:{key}")
 
 
 def catch_up() -> Indexer:

@@ -15,12 +15,12 @@ from conversations.core import principals
 from conversations.core.principals import Principal
 from conversations.events import log
 from conversations.events.log import NewEvent
-from conversations.events.payload import parse
 from conversations.models import Event, ToolCall
 from conversations.search import searchable_text
 from conversations.tool_calls.listing.filters import CallFilters
 from tests.support import searching
 from tests.support.recorded import THEIRS, own_files
+from tests.support.unchecked import from_text
 
 CHARACTER = "橋"  # of a script without spaces: anywhere in a run
 WORDS = ("refund", "عمر", CHARACTER, "100%_!", "PLAIN", "quot*", "größe refund", "to")
@@ -31,7 +31,7 @@ MARIA, ROBOT = principals.user_principal("maria"), principals.token_principal("r
 def event(key: str, payload: dict[str, Any], by: Principal = principals.SYSTEM) -> NewEvent:
     """Make an event as it comes in."""
     body = json.dumps({**payload, "conversation_id": key}, ensure_ascii=False)
-    return log.from_bus(f"stream:{key}", None, body, parse(body.encode()), by)
+    return from_text(f"stream:{key}", body, by)
 
 
 def step(number: int, **fields: Any) -> dict[str, Any]:

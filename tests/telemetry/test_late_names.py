@@ -6,7 +6,7 @@ from django.urls import reverse
 from conversations.asgi import telemetry
 from conversations.core import principals
 from conversations.core.errors import Unavailable
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.evidence import tree
 from conversations.models import Conversation, Event, ToolCall, Turn
 from conversations.telemetry import intake, late_names
@@ -14,6 +14,7 @@ from conversations.telemetry.otlp_protobuf import traces as decoded
 from tests.support.cast import cast, client_of
 from tests.support.doors import Caller, events_of
 from tests.support.otlp import conversations_of, counts_of, export, traces
+from tests.support.unchecked import from_text
 from tests.support.verified import verify_events
 from tests.telemetry.test_genai import weather
 
@@ -75,11 +76,10 @@ def test_an_agents_token_moves_nothing_to_where_it_may_not_tell(server, callers:
 def store(memory, *spans):
     """Store decoded spans as the door does, without it; return the traces that were named late."""
     steps, _, late = intake.read(spans, memory)
-    bodies = [telemetry._encoded(step).decode() for step in steps]
     log.append(
         [
-            log.from_bus(f"stream:{step.conversation}", step.id, body, payload.parse(body.encode()), COLLECTOR)
-            for step, body in zip(steps, bodies, strict=True)
+            from_text(f"stream:{step.conversation}", telemetry._encoded(step).decode(), COLLECTOR, step.id)
+            for step in steps
         ]
     )
     return late
@@ -126,7 +126,7 @@ class TestRecord:
     def test_where_others_wrote_it_stays(self, trace):
         by = principals.token_principal("another")
         spoken = '{"type": "message", "id": "x", "sender": "user:maria", "content": "What is this?"}'
-        log.append([log.from_bus(f"stream:{77:032x}", "x", spoken, payload.parse(spoken.encode()), by)])
+        log.append([from_text(f"stream:{77:032x}", spoken, by, "x")])
 
         assert not late_names.move(TRACE, "named", COLLECTOR)
         assert [row.key for row in Conversation.objects.visible()] == [TRACE]
@@ -136,7 +136,7 @@ class TestRecord:
         spoken = '{"type": "message", "id": "x", "sender": "user:maria", "content": "What is this?"}'
 
         def beside(*keys):
-            log.append([log.from_bus(f"stream:{TRACE}", "x", spoken, payload.parse(spoken.encode()), by)])
+            log.append([from_text(f"stream:{TRACE}", spoken, by, "x")])
             lock(*keys)
 
         monkeypatch.setattr(late_names, "_lock", beside)

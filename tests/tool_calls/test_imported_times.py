@@ -1,7 +1,6 @@
 """An imported call is shown at its original time; the list's order and filters go by the time of recording."""
 
 import importlib
-import json
 import re
 from datetime import UTC, datetime, timedelta
 
@@ -11,12 +10,12 @@ from django.db import connection
 from conversations.core import principals
 from conversations.events import log
 from conversations.events.log import timeline_reads
-from conversations.events.payload import parse
 from conversations.models import Conversation, ToolCall
 from conversations.tool_calls.listing import export
 from conversations.tool_calls.listing.filters import CallFilters
 from tests.support import toolcalls
 from tests.support.cast import client_of
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
 
@@ -37,9 +36,8 @@ def _call(key: str) -> ToolCall:
 
 def _step(minutes: int, **fields: object) -> log.NewEvent:
     at = (FIRST + timedelta(minutes=minutes)).isoformat()
-    step = {"event": "tool_step", "agent": "A", "name": "bash", "tool_call_id": "c", "conversation_id": "old"}
-    body = json.dumps(step | {"created_at": at} | fields)
-    return log.from_bus("stream:old", None, body, parse(body.encode()), principals.import_principal("test"))
+    step = {"event": "tool_step", "agent": "A", "name": "bash", "tool_call_id": "c", "created_at": at}
+    return unchecked("old", step | fields, principals.import_principal("test"))
 
 
 ORIGINAL = (FIRST + timedelta(minutes=1)).isoformat()

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from conversations.core.errors import Invalid
 from conversations.core.principals import token_principal
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.listing.url_filters import parse_time
 from conversations.models import Conversation, ToolCall
 from conversations.tool_calls.listing import facets, sql_filters
@@ -21,6 +21,7 @@ from conversations.tool_calls.listing.sql_filters import CallPosition
 from tests.support import listed, old_times, searching, toolcalls
 from tests.support.cast import client_of
 from tests.support.growth import sqlite_steps
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
 
@@ -241,9 +242,8 @@ def test_the_last_hour_is_what_reached_the_record_since_an_hour_and_not_before_f
 
 def test_half_a_character_in_a_call_is_the_same_in_the_list_and_of_the_call_alone(team):
     for fields in ({"status": "start", "args": {"q": "half \ud83d"}}, {"status": "success", "output": ["half \ud83d"]}):
-        step = {"event": "tool_step", "conversation_id": "k", "agent": "A", "name": "f", "tool_call_id": "c", **fields}
-        body = json.dumps(step)
-        log.append([log.from_bus("stream:k", None, body, payload.parse(body.encode()), token_principal("robot"))])
+        step = {"event": "tool_step", "agent": "A", "name": "f", "tool_call_id": "c", **fields}
+        log.append([unchecked("k", step, token_principal("robot"))])
     browser = client_of(team["viewer"])
 
     (listed_call,) = browser.get("/api/v1/tool-calls").json()["items"]

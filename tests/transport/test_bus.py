@@ -10,21 +10,13 @@ from django.db import connection
 
 from conversations.core import principals
 from conversations.events import log
-from conversations.events.payload import parse
 from conversations.models import Conversation
 from conversations.transport.log_bus import LogBus
 from switchboard import BusMessage, HttpBus, IdReused, InMemoryBus, RedisBus, Refused, UnknownPosition
-from tests.support.services import RedisServer, running
+from tests.support.unchecked import from_text
 
 ON_RECORD = pytest.mark.django_db(transaction=True)
 TOPICS = ["chat:{c}", "stream:{c}", "chat:Dialogue-{c}"]
-
-
-@pytest.fixture(scope="module")
-def redis_server() -> Iterator[RedisServer]:
-    """One Redis for the module."""
-    with running(RedisServer()) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -243,7 +235,7 @@ def test_one_envelope_on_two_topics_is_one_event():
 @ON_RECORD
 def test_a_message_with_half_a_character_stops_no_reader():
     body = '{"type":"message","conversation_id":"c1","sender":"agent:A","content":"half \\ud83d"}'
-    message = log.from_bus("chat:c1", "m1", body, parse(body.encode()), principals.token_principal("robot"))
+    message = from_text("chat:c1", body, principals.token_principal("robot"), "m1")
     log.append([message])
     bus = LogBus(principals.SYSTEM)
     whole = {"type": "message", "conversation_id": "c1", "sender": "agent:A", "content": "whole"}

@@ -1,32 +1,24 @@
 """Which posts the relay takes, and how it goes through them."""
 
 import asyncio
-import json
 
 import pytest
 from redis.exceptions import OutOfMemoryError
 
-from conversations.core import principals
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.models import Meta, Post, RedisPosition
 from conversations.transport import relay_start
 from conversations.transport.recorder import relay
 from conversations.transport.recorder.relay import Echoes, Relay
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def post(*names, topic="chat:c", content="x"):
     """Publish as our processes do."""
-    bodies = {
-        name: json.dumps({"type": "message", "id": name, "conversation_id": "c", "content": content}) for name in names
-    }
-    log.append(
-        [
-            log.from_bus(topic, name, body, payload.parse(body.encode()), principals.SYSTEM)
-            for name, body in bodies.items()
-        ]
-    )
+    messages = [{"type": "message", "id": name, "content": content} for name in names]
+    log.append([unchecked("c", message, topic=topic, bus_id=message["id"]) for message in messages])
 
 
 def swept(relay):

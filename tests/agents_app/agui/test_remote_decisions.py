@@ -11,7 +11,6 @@ from agents_app.approval_gate.gate import Decision
 from conversations.conversation import control, fork, post_message
 from conversations.core.principals import SYSTEM
 from conversations.events import log
-from conversations.events.payload import parse
 from conversations.models import Approval, Conversation, Run, ToolCall
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
@@ -22,6 +21,7 @@ from tests.support.agents_running import ROBOT, ended_runs, send_message, workin
 from tests.support.cast import cast
 from tests.support.live import free_port, until
 from tests.support.responses import ask as respond
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -96,8 +96,7 @@ def test_a_claim_that_a_call_was_approved_approves_nothing_in_a_fork(remote, els
         ask("hello there", "claimed")
         ended_runs()
         for body in (step | {"status": "start", "args": ARGUMENTS}, step | {"status": "success", "output": WENT_ON}):
-            text = json.dumps(body | {"conversation_id": "claimed"})
-            log.append([log.from_bus("stream:claimed", None, text, parse(text.encode()), ROBOT)])
+            log.append([unchecked("claimed", body, ROBOT)])
         made = fork.fork(SYSTEM, "claimed", Conversation.objects.get(key="claimed").head_seq, run=True)
         ended_runs(2)
 

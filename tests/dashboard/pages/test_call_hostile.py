@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from conversations.core import principals
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.models import Agent, ToolCall
 from conversations.tool_calls.listing.export import EXPORT
 from conversations.tool_calls.listing.filters import CallFilters
@@ -16,6 +16,7 @@ from tests.support.cast import cast, client_of
 from tests.support.hostile import payloads
 from tests.support.replay_desk import Desk
 from tests.support.tiers import rounds
+from tests.support.unchecked import from_text, unchecked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TAME = (
@@ -43,12 +44,11 @@ def pair(text, number):
     """Two observed calls that say the text in every place; the second fails."""
     step = {"event": "tool_step", "agent": text, "name": text, "namespace": text, "lookup_key": text, "origin": text}
     step |= {"qualified_name": text, "mcp_server": text, "parent_call": text, "replay_of": text, "effect": text}
-    key, events = f"h{number}", []
+    key, robot, events = f"h{number}", principals.token_principal("robot"), []
     for n, end in enumerate(({"status": "success", "output": {text: [text]}}, {"status": "error", "error": text})):
-        for more in ({"status": "start", "args": {text: text}, "args_raw": text}, end):
-            body = json.dumps(step | more | {"tool_call_id": f"{text}{n}", "conversation_id": key})
-            parsed = payload.parse(body.encode())
-            events.append(log.from_bus(f"stream:{key}", None, body, parsed, principals.token_principal("robot")))
+        step["tool_call_id"] = f"{text}{n}"
+        start = {"status": "start", "args": {text: text}, "args_raw": text}
+        events += [unchecked(key, step | more, robot) for more in (start, end)]
     log.append(events)
     return list(ToolCall.objects.filter(conversation__key=key).values_list("id", flat=True))
 
@@ -99,9 +99,7 @@ def test_what_no_number_or_text_of_ours_holds_hides_nothing_of_a_call(odd):
     vera = client_of(cast()["viewer"])
     step = '"event":"tool_step","name":"look","agent":"A","tool_call_id":"c","conversation_id":"odd"'
     for more in (f'"status":"start","args":{odd}', f'"status":"success","output":{odd},"duration_ms":{"9" * 400}'):
-        body = f"{{{step},{more}}}"
-        parsed = payload.parse(body.encode())
-        log.append([log.from_bus("stream:odd", None, body, parsed, principals.token_principal("robot"))])
+        log.append([from_text("stream:odd", f"{{{step},{more}}}", principals.token_principal("robot"))])
     (call,) = ToolCall.objects.values_list("id", flat=True)
 
     answer_text = vera.get(f"/api/v1/tool-calls/{call}").content.decode()

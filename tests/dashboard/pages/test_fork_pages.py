@@ -1,6 +1,5 @@
 """The pages and calls of forks: what the form offers, what a press makes, how copies are drawn, links both ways."""
 
-import json
 import re
 
 import pytest
@@ -13,20 +12,16 @@ from conversations.models import Agent, Approval, Conversation, Event, Run
 from conversations.rendering import event_renderer
 from conversations.runs.approvals import decide
 from dashboard.pages.conversation_entries import entries_of
-from tests.events.test_projections import event, told_once
+from tests.events.test_projections import told_once
 from tests.support import teamwork
 from tests.support.cast import client_of
 from tests.support.drawn_html import Seen
 from tests.support.event_types import EXAMPLES
 from tests.support.hostile import payloads
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
 ROSA = {"type": "message", "sender": "user:otto", "recipient": "agent:Clerk", "content": "Refund Ada,\nplease."}
-
-
-@pytest.fixture
-def otto(team):
-    return team["operator"]
 
 
 @pytest.fixture
@@ -37,7 +32,7 @@ def browser(otto):
 @pytest.fixture
 def hello(otto):
     Agent.objects.create(team="t", name="Clerk", is_entry=True)
-    log.append([event("hello", ROSA, principals.user_principal("otto"))])
+    log.append([unchecked("hello", ROSA, principals.user_principal("otto"))])
     return Conversation.objects.get(key="hello")
 
 
@@ -46,7 +41,7 @@ def form(key="hello"):
 
 
 def post(client, address, body):
-    return client.post(address, json.dumps(body), content_type="application/json")
+    return client.post(address, body, content_type="application/json")
 
 
 def drawn(key):
@@ -106,7 +101,7 @@ def test_what_is_wrong_is_said_with_what_was_typed_kept(browser, hello):
 def test_a_run_is_run_again_from_its_line_by_page_and_call(browser, hello):
     run = Run.objects.get()
     started = {"event": "run.started", "run_id": run.id, "agent": "Clerk", "attempt": 1, "worker": "w"}
-    log.append([event("hello", started, principals.run_principal("Clerk"))])
+    log.append([unchecked("hello", started, principals.run_principal("Clerk"))])
     assert f"{form()}?run={run.id}" in drawn("hello")
 
     assert "answers event 1 again" in browser.get(f"{form()}?run={run.id}").content.decode()
@@ -183,7 +178,7 @@ def browser_user():
 def test_copies_are_drawn_as_they_were_there_with_nothing_to_press(otto, browser):
     everything = [told_once(payload, "p") for some in EXAMPLES.values() for payload in some]
     for payload in everything:
-        log.append([event("p", payload, principals.SYSTEM)])
+        log.append([unchecked("p", payload)])
     head = Conversation.objects.get().head_seq
     made = forks.fork(otto, "p", head)
 
@@ -223,8 +218,8 @@ def test_a_question_that_waits_there_is_no_question_here(otto, browser):
 def test_a_call_that_ended_there_later_has_not_ended_here(otto):
     step = {"event": "tool_step", "name": "refund", "tool_call_id": "c", "agent": "agent:A"}
     robot = principals.token_principal("robot")
-    log.append([event("p", step | {"status": "start", "args": {"to": "Ada"}}, robot)])
-    log.append([event("p", step | {"status": "success", "output": "the-secret-outcome"}, robot)])
+    log.append([unchecked("p", step | {"status": "start", "args": {"to": "Ada"}}, robot)])
+    log.append([unchecked("p", step | {"status": "success", "output": "the-secret-outcome"}, robot)])
 
     early, late = (forks.fork(otto, "p", at).conversation for at in (1, 2))
 
@@ -246,7 +241,7 @@ def test_the_form_shows_a_call_and_a_turn_as_the_fork_will_have_them(otto, brows
         {"event": "token", "agent": "agent:A", "text": "half of it", "index": 0},
         {"event": "output", "agent": "agent:A", "text": "half of it and the-later-rest"},
     ):
-        log.append([event("p", payload, robot)])
+        log.append([unchecked("p", payload, robot)])
 
     amid_call, amid_turn, at_end = (browser.get(f"{form('p')}?event={at}").content.decode() for at in (2, 4, 5))
 
@@ -298,14 +293,16 @@ def test_the_form_says_that_an_edited_message_is_not_copied(otto, browser, hello
 
 
 def test_what_a_call_offers_leads_to_a_fork_before_it(otto):
-    log.append([event("p", ROSA, principals.user_principal("otto"))])
-    log.append([event("p", {"event": "tool_step", "name": "refund", "args": {}, "agent": "A"}, principals.SYSTEM)])
+    log.append([unchecked("p", ROSA, principals.user_principal("otto"))])
+    log.append([unchecked("p", {"event": "tool_step", "name": "refund", "args": {}, "agent": "A"})])
 
     assert "/conversations/p/fork/?event=1" in drawn("p")
 
 
 def test_before_a_call_the_form_leads_to_where_words_can_be_changed(browser, hello):
-    log.append([event("hello", {"event": "tool_step", "name": "refund", "args": {}, "agent": "A"}, principals.SYSTEM)])
+    log.append(
+        [unchecked("hello", {"event": "tool_step", "name": "refund", "args": {}, "agent": "A"}, principals.SYSTEM)]
+    )
 
     amid, at_the_start = (browser.get(f"{form()}?event={at}").content.decode() for at in (Event.objects.count(), 1))
 
@@ -319,7 +316,7 @@ def test_hostile_words_stay_text_in_forks_and_changed_messages(otto, browser):
     Agent.objects.create(team="t", name="Clerk", is_entry=True)
     for number, words in enumerate(payloads(40)):
         key = f"h{number}"
-        log.append([event(key, ROSA | {"content": words or "x", "sender": words[:90] or "x"}, principals.SYSTEM)])
+        log.append([unchecked(key, ROSA | {"content": words or "x", "sender": words[:90] or "x"})])
         changed = forks.fork(otto, key, 1, words=words if words.strip() else "x", reason=words[:500]).conversation
         forks.fork(otto, key, 1, reason=words[:500])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -12,7 +11,7 @@ from conversations.core import principals
 from conversations.core.database_clock import database_now
 from conversations.core.errors import Conflict, Invalid, NotAllowed
 from conversations.core.principals import SYSTEM
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, AuditEntry, AutoApprovalRule, Conversation, Run, ToolCall
 from conversations.runs import claims, stop_and_rerun
@@ -28,6 +27,7 @@ from conversations.runs.approvals import (
 from conversations.runs.approvals.auto_approval_edit import AutoApprovalScope
 from tests.support.cast import cast, client_of
 from tests.support.claiming import served_agents
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CODER = principals.token_principal("coder")
@@ -42,10 +42,8 @@ def people():
 
 def step(call_id: str = "t1", key: str = "s", **fields):
     """Make a step of a external agent's tool call."""
-    body = {"event": "tool_step", "agent": "Coder", "name": "Bash", "tool_call_id": call_id, "conversation_id": key}
-    text = json.dumps(body | {"args_raw": "{}"} | fields)
-    parsed = payload.parse(text.encode())
-    return log.from_bus(f"stream:{key}", f"{call_id}-{fields.get('status')}", text, parsed, CODER)
+    body = {"event": "tool_step", "agent": "Coder", "name": "Bash", "tool_call_id": call_id, "args_raw": "{}"}
+    return unchecked(key, body | fields, CODER, bus_id=f"{call_id}-{fields.get('status')}")
 
 
 def ask(call_id: str | None = "t1", key: str = "s", decisions=("approve", "reject"), why="it asks") -> Approval:

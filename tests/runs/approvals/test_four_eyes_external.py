@@ -1,18 +1,17 @@
 """Four eyes for the calls of external agents: whoever wrote what the agent works on does not approve its calls."""
 
-import json
-
 import pytest
 
 from conversations.access.accounts import tokens
 from conversations.conversation import post_message
 from conversations.core.errors import NotAllowed
 from conversations.core.principals import SYSTEM
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.models import Token
 from conversations.runs.approvals import decide, pending_counts
 from tests.runs.approvals.test_external_approvals import CODER, ask, step
 from tests.support.cast import cast
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,8 +25,7 @@ def people(settings):
 
 
 def output(text: str) -> None:
-    body = json.dumps({"event": "output", "agent": "Coder", "conversation_id": "s", "text": text})
-    log.append([log.from_bus("stream:s", None, body, payload.parse(body.encode()), CODER)])
+    log.append([unchecked("s", {"event": "output", "agent": "Coder", "text": text}, CODER)])
 
 
 def write(by, content: str = "Delete the disk.", to: str = "agent:Coder") -> None:

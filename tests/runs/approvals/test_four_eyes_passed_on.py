@@ -1,26 +1,25 @@
 """Four eyes where a person asks an agent, and that agent another one: the person is behind both runs."""
 
-import json
-
 import pytest
 
 from conversations.core.errors import NotAllowed
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.models import Agent, Run
 from conversations.runs import claims
 from conversations.runs.approvals import decide, pending_counts
 from conversations.runs.claims import Claim
 from tests.support import held_run, teamwork
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def pass_on(claimed: Claim, recipient: str) -> None:
     """Have a run send a message to another agent, and end, as `chat_send` of a worker does."""
-    envelope = {"id": f"to-{recipient}", "conversation_id": claimed.conversation, "sender": f"agent:{claimed.agent}"}
-    body = json.dumps(envelope | {"recipient": f"agent:{recipient}", "type": "message", "content": "Please file it."})
-    topic, parsed = f"chat:{claimed.conversation}", payload.parse(body.encode())
-    sent = log.from_bus(topic, None, body, parsed, claimed.principal)
+    envelope = {"id": f"to-{recipient}", "sender": f"agent:{claimed.agent}", "recipient": f"agent:{recipient}"}
+    envelope |= {"type": "message", "content": "Please file it."}
+    key = claimed.conversation
+    sent = unchecked(key, envelope, claimed.principal, topic=f"chat:{key}")
     log.append([sent._replace(run=claimed.run, fence_run=claimed.run, attempt=claimed.attempt)])
     held_run.finish(claimed, {"event": "run.done"})
 

@@ -1,7 +1,5 @@
 """A tool is found again by its registered identity alone; every other call says what it can do and why not."""
 
-import json
-
 import pytest
 from agents import Agent, function_tool, tool_namespace
 from agents.testing import ScriptedModel, assistant_message, function_call
@@ -11,7 +9,7 @@ from agents_app.teams.definition import Team
 from conversations.core import principals, ttl_cache
 from conversations.core.errors import Conflict, Invalid, NotAllowed
 from conversations.core.json_diff import diff
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.models import Agent as Row
 from conversations.models import Approval, Policy, Run, ToolCall
 from conversations.runs.approvals import decide
@@ -22,6 +20,7 @@ from conversations.runs.replay import eligibility, request_replay
 from conversations.tool_calls import call_record
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.replay_desk import ARGS, ended
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -176,8 +175,7 @@ def test_a_model_inside_that_calls_an_unknown_tool_is_told_as_it_was_at_first(pe
 def observed(principal, key="f", **more):
     step = {"event": "tool_step", "name": "look", "args": ARGS, "tool_call_id": "f1", "agent": "Clerk", **more}
     for status in ("start", "success"):
-        body = json.dumps(step | {"conversation_id": key, "status": status, "output": "seen"})
-        log.append([log.from_bus(f"stream:{key}", None, body, payload.parse(body.encode()), principal)])
+        log.append([unchecked(key, step | {"status": status, "output": "seen"}, principal)])
     return ToolCall.objects.get(conversation__key=key, run=None)
 
 

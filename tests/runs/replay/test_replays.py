@@ -12,7 +12,7 @@ from conversations.access.accounts.edit_grants import give_grant
 from conversations.conversation import control
 from conversations.core import principals
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
-from conversations.events import log, payload
+from conversations.events import log
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, Conversation, Run, SessionItem, Token, ToolCall, ToolSchema
 from conversations.runs import stop_and_rerun
@@ -25,6 +25,7 @@ from tests.events.test_projections import rows
 from tests.support.agents_running import ended_runs, event_bodies, event_kinds, send_message, team, working
 from tests.support.cast import audit_summary, last_entry
 from tests.support.replay_desk import ended
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -69,11 +70,8 @@ def test_the_same_client_id_again_is_the_same_replay(people, desk):
 def test_an_event_of_a_strangers_is_no_replay(people, desk):
     old = desk.recorded("look")["look"]
     mark = request_replay._request_event_id(principals.user_principal("otto"), old.id, "known")
-    claim = json.dumps(
-        {"event": "replay.requested", "id": mark, "conversation_id": "c", "run_id": "r", "tool_call": "t"}
-    )
-    said_ = payload.parse(claim.encode())
-    log.append([log.from_bus("stream:c", mark, claim, said_, principals.token_principal("robot"))])
+    claim = {"event": "replay.requested", "id": mark, "run_id": "r", "tool_call": "t"}
+    log.append([unchecked("c", claim, principals.token_principal("robot"), bus_id=mark)])
 
     with working(desk.team()), pytest.raises(Conflict, match="is already used"):
         request_replay.request_replay(people["operator"], old.id, client_id="known")
