@@ -1,11 +1,10 @@
 """A web node of PostgreSQL whose agents run elsewhere: what it says while their worker is away or starts."""
 
-import http.client
 import json
-from contextlib import closing
 
 import pytest
 
+from tests.support.doors import Caller, encode
 from tests.support.live import Server, on_postgresql, until
 from tests.support.services import PostgresServer, running
 
@@ -43,11 +42,9 @@ class WorkerBeside:
 
 def respond(node, token):
     """Ask Dialogue for a response; return the status, whether to try again, and what it is."""
-    with closing(http.client.HTTPConnection("127.0.0.1", node.port, timeout=START)) as caller:
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        caller.request("POST", "/v1/responses", json.dumps({"model": "Dialogue", "input": "Hello"}), headers)
-        answer = caller.getresponse()
-        return answer.status, answer.getheader("Retry-After"), json.loads(answer.read())
+    body = encode({"model": "Dialogue", "input": "Hello"})
+    answer = Caller(node, token).ask("POST", "/v1/responses", body, Content_Type="application/json")
+    return answer.status, answer.headers.get("retry-after"), answer.body
 
 
 def say(node, token, key):

@@ -1,7 +1,5 @@
 """Answering what somebody has just answered asks first; the same words are never stored twice."""
 
-import json
-
 import pytest
 
 from conversations.conversation import post_message
@@ -11,11 +9,6 @@ from tests.support import teamwork
 from tests.support.cast import audit_summary, client_of, last_entry
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def otto(team):
-    return team["operator"]
 
 
 @pytest.fixture
@@ -29,7 +22,7 @@ def say(by, client_id, **more):
 
 def post(client, body, address="/api/v1/conversations/flood/messages"):
     body = {"recipient": "chat:flood", "content": "Come at nine.", "client_id": "1"} | body
-    return client.post(address, json.dumps(body), content_type="application/json")
+    return client.post(address, body, content_type="application/json")
 
 
 def test_who_writes_while_another_answers_is_asked(otto, ada):

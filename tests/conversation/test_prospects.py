@@ -135,7 +135,7 @@ def test_the_api_speaks_as_an_agent_and_tells_who_did(otto):
     browser = client_of(otto)
     body = {"sender": "agent:Triage", "recipient": "chat:c", "content": "Closed.", "client_id": "api", "reason": "test"}
 
-    answer = browser.post("/api/v1/conversations/c/messages", json.dumps(body), content_type="application/json")
+    answer = browser.post("/api/v1/conversations/c/messages", body, content_type="application/json")
 
     assert answer.status_code == 201
     events = browser.get("/api/v1/conversations/c/events?limit=1").json()["items"]
@@ -151,9 +151,7 @@ def test_the_api_refuses_by_field(otto, more, status, field):
     stranger = person("olga", "operator")
     body = {"sender": "system", "recipient": "chat:c", "content": "Hi", "client_id": "1", "reason": "r"} | more
 
-    answer = client_of(stranger).post(
-        "/api/v1/conversations/c/messages", json.dumps(body), content_type="application/json"
-    )
+    answer = client_of(stranger).post("/api/v1/conversations/c/messages", body, content_type="application/json")
 
     assert (answer.status_code, answer.json()["error"].get("field")) == (status, field)
 

@@ -2,8 +2,6 @@
 readiness says what is wrong, others go on, and all goes on by itself once the disk is back."""
 
 import asyncio
-import http.client
-import json
 import resource
 import shutil
 import signal
@@ -26,6 +24,7 @@ from conversations.realtime.readiness import HINTS, Readiness, not_ready
 from conversations.realtime.server_runtime import ServerRuntime
 from tests.events.test_crash import Ledger, judge
 from tests.events.test_log import message_event
+from tests.support.doors import Caller, encode
 from tests.support.live import Server, prepared, scratch, until
 
 
@@ -82,11 +81,7 @@ def server(request, tmp_path):
 
 def send(server, secret, path, body):
     """Post JSON; answer status, headers and body."""
-    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)) as wire:
-        headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
-        wire.request("POST", path, json.dumps(body), headers)
-        answer = wire.getresponse()
-        return answer.status, answer.headers, json.loads(answer.read())
+    return Caller(server, secret).ask("POST", path, encode(body), Content_Type="application/json")
 
 
 def publish(server, secret, ledger):
@@ -131,12 +126,12 @@ def test_a_disk_that_fails_is_told_and_all_goes_on_once_it_is_back(server, ledge
     again = publish(server, secret, ledger)
     paused = pause(server, secret)
 
-    assert (status, headers["Retry-After"], body["error"]["code"]) == (503, "1", "unavailable")
+    assert (status, headers["retry-after"], body["error"]["code"]) == (503, "1", "unavailable")
     assert "writer" in ready["not_ready"]
     assert {*ready["not_ready"]} <= {"writer", "search"}  # the indexer may have met it, too
     assert "cannot write right now" in ready["parts"]["writer"]
     assert (readable[0], readable[1]["messages"], alive) == (200, len(ledger.read()) - 1, 200)
-    assert (steered[0], steered[1]["Retry-After"], steered[2]["error"]["code"]) == (503, "1", "unavailable")
+    assert (steered[0], steered[1]["retry-after"], steered[2]["error"]["code"]) == (503, "1", "unavailable")
     assert {answer[0] for answer in refused} == {503}
     assert (again[0], paused[0]) == (201, 200)
     assert not [line for line in server.output().splitlines() if "Traceback" in line and "django.request" in line]

@@ -1,8 +1,6 @@
 """Runs that cannot go on with what they paused with: parked with a reason for people, their call never made."""
 
 import json
-import re
-from html import unescape
 from pathlib import Path
 
 import pytest
@@ -24,6 +22,7 @@ from dashboard.pages.conversation_entries import entries_of
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.cast import cast
 from tests.support.live import until
+from tests.support.visits import words_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -132,7 +131,7 @@ def approved_run(desk):
 def words(key="c"):
     """Return what the conversation's page says."""
     drawn = "".join(map(str, entries_of(log.newest_page(key))))
-    return " ".join(unescape(re.sub(r"<[^>]*>", " ", drawn)).split())
+    return words_of(drawn)
 
 
 def test_a_signed_state_is_that_of_one_run_and_one_release():

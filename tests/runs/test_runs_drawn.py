@@ -13,14 +13,10 @@ from conversations.runs.approvals import decide, pending_counts
 from dashboard.pages.conversation_entries import entries_of
 from tests.support import held_run, teamwork
 from tests.support.cast import client_of
+from tests.support.visits import words_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("town")]
 HOSTILE = "<img src=x onerror=alert(1)>\u202eevil\" onclick='x'"
-
-
-@pytest.fixture(autouse=True)
-def town():
-    teamwork.team()
 
 
 def drawn(key="flood"):
@@ -30,10 +26,6 @@ def drawn(key="flood"):
 def block(part, key="flood"):
     (entry,) = [row for row in drawn(key) if part in row]
     return entry
-
-
-def words(html):
-    return " ".join(re.sub(r"<[^>]*>", " ", html).split())
 
 
 def seqs(rows):
@@ -48,9 +40,9 @@ def test_a_question_is_one_block_that_asks_and_can_be_answered(team):
     assert 'data-state="waiting"' in block_html
     assert 'data-level="chat"' in block_html
     assert f'<decision-form data-key="{approval.id}"' in block_html
-    assert "Dialogue wants to call file_incident" in words(block_html)
-    assert "It goes to the city." in words(block_html)
-    assert "Elm" in words(block_html)
+    assert "Dialogue wants to call file_incident" in words_of(block_html)
+    assert "It goes to the city." in words_of(block_html)
+    assert "Elm" in words_of(block_html)
 
 
 def test_a_decision_and_what_follows_stay_in_that_block(team):
@@ -61,9 +53,9 @@ def test_a_decision_and_what_follows_stay_in_that_block(team):
 
     rows, done = drawn(), block("file_incident")
 
-    assert "approved by april" in words(between)
-    assert "go ahead" in words(done)
-    assert "Filed as 48-2219" in words(done)
+    assert "approved by april" in words_of(between)
+    assert "go ahead" in words_of(done)
+    assert "Filed as 48-2219" in words_of(done)
     assert 'data-state="waiting"' not in done
     assert "<button" not in re.sub(r"<button[^>]*data-copy.*?</button>", "", done)
     assert not {decided.decided_seq, decided.decided_seq + 3} & set(seqs(rows))
@@ -74,7 +66,7 @@ def test_a_rejection_says_who_and_why(team):
     approval = teamwork.ask(team["operator"])
     decide.decide(team["approver"], approval.id, "reject", message="no such street", reason="prank")
 
-    rejected = words(block("file_incident"))
+    rejected = words_of(block("file_incident"))
 
     assert "rejected by april" in rejected
     assert "no such street" in rejected
@@ -86,7 +78,7 @@ def test_a_bad_end_says_why_and_offers_to_run_again(team):
 
     failed = block("run.failed")
 
-    assert "Dialogue failed ValueError: no such street" in words(failed)
+    assert "Dialogue failed ValueError: no such street" in words_of(failed)
     assert f'form="again" name="run" value="{run}"' in failed
     assert 'data-level="chat"' in failed
 
@@ -100,9 +92,9 @@ def test_an_interruption_leaves_its_calls_in_doubt_and_says_so(team):
 
     leases.interrupt_expired()
 
-    doubtful, ended = block('data-group="call:call-1"'), words(block("run.interrupted"))
+    doubtful, ended = block('data-group="call:call-1"'), words_of(block("run.interrupted"))
     assert 'data-status="unknown"' in doubtful
-    assert "may or may not have taken effect" in words(doubtful)
+    assert "may or may not have taken effect" in words_of(doubtful)
     assert "1 tool call may or may not have had an effect" in ended
     assert "Run again" in ended
 
@@ -117,11 +109,11 @@ def test_a_model_turn_tells_the_model_its_tools_and_what_it_spent(team):
 
     turn_html = block("model.turn")
 
-    assert "asked the model gpt-x demo model" in words(turn_html)
+    assert "asked the model gpt-x demo model" in words_of(turn_html)
     assert "1,200 tokens in, 34 out" in turn_html
     assert 'data-level="all"' in turn_html
-    assert "called call 1 file_incident call 2 gone not offered" in words(turn_html)
-    assert "2 tools offered file_incident call 1 schema 00000000" in words(turn_html)
+    assert "called call 1 file_incident call 2 gone not offered" in words_of(turn_html)
+    assert "2 tools offered file_incident call 1 schema 00000000" in words_of(turn_html)
     assert f'href="/schemas/{teamwork.SCHEMA}/?agent=Dialogue"' in turn_html
 
 
@@ -137,11 +129,11 @@ def test_a_name_that_is_learned_later_is_drawn_then(team):
     teamwork.say(team["operator"])
     late = "1a" * 32
     log.append([teamwork.claim().event({"event": "model.turn", "turn": 1, "model": "m", "tools": [late]})])
-    before = words(block("model.turn"))
+    before = words_of(block("model.turn"))
     ToolSchema.objects.create(hash=late, name="late_tool", body="{}")
 
     assert "schema 1a1a1a1a" in before
-    assert "late_tool" in words(block("model.turn"))
+    assert "late_tool" in words_of(block("model.turn"))
 
 
 def test_a_stage_of_a_team_is_a_thin_line(team):
@@ -151,7 +143,7 @@ def test_a_stage_of_a_team_is_a_thin_line(team):
 
     ours, claimed = drawn()[-2:]
 
-    assert "Dialogue reached stage incident formatting" in words(ours)
+    assert "Dialogue reached stage incident formatting" in words_of(ours)
     assert "unknown event type" in claimed
 
 
@@ -164,7 +156,7 @@ def test_what_a_nested_run_does_is_marked_as_such(team):
 
     assert 'data-within="call:call-1"' in nested
     assert 'data-level="steps"' in nested
-    assert "Formatter nested" in words(nested)
+    assert "Formatter nested" in words_of(nested)
 
 
 INNER = {"agent": "Formatter", "turn": 2, "parent_call": "outer"}
@@ -231,7 +223,8 @@ def test_claims_from_outside_have_no_buttons(team):
     claims = drawn()[-3:]
 
     assert all(
-        "from outside" in words(row) and "<button" not in re.sub(r'<details class="disc.*', "", row) for row in claims
+        "from outside" in words_of(row) and "<button" not in re.sub(r'<details class="disc.*', "", row)
+        for row in claims
     )
 
 
@@ -346,7 +339,7 @@ def test_a_call_of_a_clients_tool_waits_for_the_client_and_says_so(team):
     )
     closed = block("weather")
 
-    assert "waiting for the client" in words(waiting)
-    assert "Runs on the client" in words(waiting)
-    assert "waiting for the client" not in words(closed)
-    assert "rain" in words(closed)
+    assert "waiting for the client" in words_of(waiting)
+    assert "Runs on the client" in words_of(waiting)
+    assert "waiting for the client" not in words_of(closed)
+    assert "rain" in words_of(closed)

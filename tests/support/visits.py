@@ -21,7 +21,12 @@ def words(response):
 
 def text_of(response):
     """Return what a page says in words alone, tags gone."""
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", response.content.decode())).split())
+    return words_of(response.content.decode())
+
+
+def words_of(drawn: str) -> str:
+    """Return what markup says, tags gone."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", drawn)).split())
 
 
 def who(client):

@@ -24,12 +24,6 @@ CALL = {"event": "tool_step", "name": "find", "tool_call_id": "c1", "agent": "Tr
 
 
 @pytest.fixture
-def otto(people: dict[str, User]) -> User:
-    """An operator."""
-    return people["operator"]
-
-
-@pytest.fixture
 def browser(otto: User) -> Client:
     """His browser, at a conversation of three messages."""
     say("one", "two", "three")
@@ -178,8 +172,8 @@ def test_a_form_that_says_nothing_gets_a_page_that_says_so(browser: Client):
 
 def test_the_api_stores_and_lists_them(browser: Client):
     body = {"about": 2, "thumb": "up", "text": "Well put.", "client_id": "c1"}
-    stored = browser.post(DOOR, json.dumps(body), content_type="application/json")
-    browser.post(DOOR, json.dumps({"about": 1, "text": "Hm.", "client_id": "c2"}), content_type="application/json")
+    stored = browser.post(DOOR, body, content_type="application/json")
+    browser.post(DOOR, {"about": 1, "text": "Hm.", "client_id": "c2"}, content_type="application/json")
 
     assert stored.status_code == 201
     assert stored.json() == {"seq": 4, "about": 2, "url": f"/conversations/{KEY}/?event=2#e2"}
@@ -203,7 +197,7 @@ def test_the_api_stores_and_lists_them(browser: Client):
     ],
 )
 def test_the_api_names_the_field_that_is_wrong(browser: Client, body: dict[str, object], field: str):
-    answer = browser.post(DOOR, json.dumps({**body, "client_id": "c"}), content_type="application/json")
+    answer = browser.post(DOOR, {**body, "client_id": "c"}, content_type="application/json")
 
     assert answer.status_code == 400
     assert answer.json()["error"]["field"] == field

@@ -14,6 +14,7 @@ from conversations.runs.policy import edit_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from tests.support import teamwork
 from tests.support.cast import cast, client_of
+from tests.support.visits import words_of
 
 pytestmark = pytest.mark.django_db
 
@@ -52,10 +53,6 @@ def people():
     return cast()
 
 
-def words(html):
-    return " ".join(re.sub(r"<[^>]*>", " ", html).split())
-
-
 def posted(person, approval, form, headers=None):
     return client_of(person).post(f"/approvals/{approval}/", form, headers=headers)
 
@@ -87,7 +84,7 @@ def test_the_page_shows_what_waits_with_identity_effect_and_why(people):
     html = get(people["viewer"], "/approvals/")
 
     for part in ("Dialogue wants to call", "It goes to the city.", "city-desk", "namespaced:city.file", "destructive"):
-        assert part in words(html)
+        assert part in words_of(html)
     assert f'href="/approvals/{approval.id}/"' in html
     assert "waiting for approval: </span><span>1</span>" in get(people["approver"], "/approvals/")
 
@@ -124,8 +121,8 @@ def test_a_request_whose_run_is_over_stands_apart_and_says_why(people):
     over = html[html.index("<div data-over>") :]
     assert rows_of(html[: html.index("<div data-over>")]) == [waiting.id]
     assert rows_of(over) == [unfit.id, stopped.id]
-    assert "approved by april; run could not resume: the tool changed" in words(over)
-    assert "withdrawn by otto; run stopped" in words(over)
+    assert "approved by april; run could not resume: the tool changed" in words_of(over)
+    assert "withdrawn by otto; run stopped" in words_of(over)
     assert "data-over" not in get(people["viewer"], "/approvals/?view=decided")
 
 
@@ -145,10 +142,10 @@ def test_the_head_says_how_many_wait_and_since_when_the_oldest_does(people):
     teamwork.ask(people["admin"], key="two", **ASKED)
     Approval.objects.filter(id=first.id).update(asked_at=first.asked_at - 720_000_000)
 
-    assert "Approvals 2 waiting , 0 excluded by four eyes , oldest 12 min" in words(
+    assert "Approvals 2 waiting , 0 excluded by four eyes , oldest 12 min" in words_of(
         get(people["viewer"], "/approvals/")
     )
-    assert "Approvals 2 waiting , 1 excluded by four eyes" in words(get(people["admin"], "/approvals/"))
+    assert "Approvals 2 waiting , 1 excluded by four eyes" in words_of(get(people["admin"], "/approvals/"))
     now = live_requests.SOURCE.waiting_counts()
     assert datetime.fromisoformat(now["oldest"]) == to_datetime(first.asked_at) - timedelta(minutes=12)
 
@@ -158,7 +155,7 @@ def test_what_the_agent_did_lately_stands_beside_its_question(people):
     teamwork.go_on(decide.decide(people["approver"], first.id, "approve"))
     teamwork.ask(people["operator"], key="two", **ASKED)
 
-    html = words(get(people["viewer"], "/approvals/"))
+    html = words_of(get(people["viewer"], "/approvals/"))
 
     assert "Recent calls by Dialogue" in html
     assert "city.file done" in html
@@ -178,7 +175,7 @@ def test_the_form_has_a_field_for_every_argument_and_runs_with_what_was_entered(
     decided = json.loads(decide.Event.objects.get(kind="approval.decided").body)
     assert decided["args"] == {"street": "Elm", "severity": "high", "danger": True, "house": 7, "tags": ["a"]}
     assert (decided["decision"], decided["reason"]) == ("edit", "why")
-    assert "approved with edits by april" in words(get(people["approver"], f"/approvals/{approval.id}/"))
+    assert "approved with edits by april" in words_of(get(people["approver"], f"/approvals/{approval.id}/"))
 
 
 @pytest.mark.parametrize(
@@ -197,7 +194,7 @@ def test_wrong_input_is_said_and_what_was_entered_stays(people, posted, wrong):
 
     html = answer.content.decode()
     assert (answer.status_code, Approval.objects.get().status) == (422, "pending")
-    assert wrong in words(html)
+    assert wrong in words_of(html)
     if "arg.house" in posted:
         assert f'value="{posted["arg.house"]}"' in html
 
@@ -223,7 +220,7 @@ def test_approving_as_sent_never_drops_edits(people):
     taken = posted(people["approver"], approval.id, untouched | {"arg.tags": '["water"]', "decide": "approve"})
 
     assert refused.status_code == 422
-    assert "You edited the arguments: choose Approve with edits" in words(refused.content.decode())
+    assert "You edited the arguments: choose Approve with edits" in words_of(refused.content.decode())
     assert (taken.status_code, Approval.objects.get().decision) == (302, "approve")
 
 
@@ -240,7 +237,7 @@ def test_a_script_is_answered_with_the_card(people):
     assert [answer.json()["done"] for answer in (wrong, done, again, other)] == [False, True, False, False]
     assert "<form" in wrong.json()["html"]
     assert done.json()["words"] == "Rejected: city.file."
-    assert "rejected by april" in words(done.json()["html"])
+    assert "rejected by april" in words_of(done.json()["html"])
     assert again.json()["words"] == "You already decided this: reject."
     assert other.json()["words"].startswith("april already decided: reject, at 20")
     assert "<form" not in other.json()["html"]
@@ -259,7 +256,7 @@ def test_the_same_form_stands_everywhere_for_who_may_decide_and_a_line_for_other
         assert (f'action="/approvals/{approval.id}/"' in page) is may
         assert ('name="arg.street"' in page) is may
         assert ("Only approvers and admins can decide on this request." in page) is not may
-        assert "Unsafe , set in team code. It has side effects" in words(page)
+        assert "Unsafe , set in team code. It has side effects" in words_of(page)
 
 
 def test_whoever_wrote_the_input_is_told_that_somebody_else_decides(people, settings):
@@ -271,7 +268,7 @@ def test_whoever_wrote_the_input_is_told_that_somebody_else_decides(people, sett
         get(people["approver"], f"/approvals/{approval.id}/"),
     )
 
-    assert "someone else has to decide (four eyes)" in words(own)
+    assert "someone else has to decide (four eyes)" in words_of(own)
     assert f'action="/approvals/{approval.id}/"' not in own
     assert f'action="/approvals/{approval.id}/"' in other
 
@@ -293,7 +290,7 @@ def test_who_is_late_is_told_so_on_the_page(people):
     answer = client_of(people["admin"]).post(f"/approvals/{approval.id}/", {"decide": "respond", "output": "x"})
 
     assert answer.status_code == 409
-    assert "april already decided: reject, at 20" in words(answer.content.decode())
+    assert "april already decided: reject, at 20" in words_of(answer.content.decode())
 
 
 def test_arguments_that_are_no_json_are_shown_as_they_came(people):

@@ -25,6 +25,7 @@ from tests.support import teamwork
 from tests.support.cast import audit_summary, client_of, last_entry
 from tests.support.doors import Answer
 from tests.support.hostile import payloads
+from tests.support.visits import text_of
 
 pytestmark = pytest.mark.django_db
 MARIA = principals.user_principal("maria")
@@ -34,11 +35,6 @@ MARIA = principals.user_principal("maria")
 def browser(team) -> Client:
     """An auditor's browser."""
     return client_of(team["auditor"])
-
-
-def text(answer) -> str:
-    """What is drawn, without markup."""
-    return " ".join(re.sub(r"<[^>]*>", " ", answer.content.decode()).split())
 
 
 def fill(count: int) -> None:
@@ -62,7 +58,7 @@ def test_a_row_tells_who_did_what_to_what_and_why(browser):
     folded = page.content.decode().partition("<summary>How changes are detected</summary>")[2]
     assert "Hash of the latest entry" in folded.partition("</details>")[0]  # the panel stays low on a phone
     for words in ("maria", "as De Desk", "look", "thing:0", "reason 0", "done"):
-        assert words in text(page), words
+        assert words in text_of(page), words
     assert last_entry().hash in page.content.decode()
 
 
@@ -102,8 +98,8 @@ def test_filters_combine_and_are_drawn_with_a_way_to_leave_them_out(browser):
 
 
 def test_an_empty_list_says_whether_anything_was_filtered(browser):
-    assert "No entries yet" in text(browser.get("/audit/"))
-    assert "No entry matches" in text(browser.get("/audit/?who=nobody"))
+    assert "No entries yet" in text_of(browser.get("/audit/"))
+    assert "No entry matches" in text_of(browser.get("/audit/?who=nobody"))
 
 
 def test_a_wrong_filter_is_told_and_nothing_is_listed(browser):
@@ -112,7 +108,7 @@ def test_a_wrong_filter_is_told_and_nothing_is_listed(browser):
     page = browser.get("/audit/?from=yesterday&before=x")
 
     assert (page.status_code, seqs(page)) == (400, [])
-    assert "Invalid filter" in text(page)
+    assert "Invalid filter" in text_of(page)
     assert 'value="yesterday"' in page.content.decode()
     assert browser.get("/api/v1/audit?from=yesterday").json()["error"]["field"] == "from"
     assert browser.get("/audit/export/csv?outcome=odd").status_code == 400
@@ -161,7 +157,7 @@ def test_targets_stand_in_words_with_the_conversations_title_and_what_a_decision
     approval = teamwork.ask(team["operator"])
     decide.decide(team["approver"], approval.id, "reject", message="No receipt yet.", reason="ask first")
 
-    page = text(browser.get("/audit/", {"verb": "decide"}))
+    page = text_of(browser.get("/audit/", {"verb": "decide"}))
     html_of_page = browser.get("/audit/", {"verb": "decide"}).content.decode()
 
     assert "Approval of file_incident in “Water”" in page
@@ -181,7 +177,7 @@ def test_a_row_tells_what_was_decided_and_which_event_or_format_it_was_about(tea
     fork.fork(team["operator"], "one", 2)
     browser.get("/api/v1/conversations/one/export", {"format": "jsonl"})
 
-    page = text(browser.get("/audit/"))
+    page = text_of(browser.get("/audit/"))
 
     for words in (
         "decide approved Approval",
@@ -202,7 +198,7 @@ def test_a_refused_decision_shows_no_message_of_the_one_that_was_taken(team, bro
     with pytest.raises(Conflict):
         decide.decide(team["admin"], approval.id, "approve")
 
-    page = text(browser.get("/audit/", {"verb": "decide"}))
+    page = text_of(browser.get("/audit/", {"verb": "decide"}))
 
     assert page.count("Message to the agent") == 1
 
@@ -214,7 +210,7 @@ def test_the_chain_is_verified_in_pieces(browser, monkeypatch):
     results, address = [], "/audit/verification/?part=state"
     while address:
         page = browser.get(address)
-        results.append(text(page))
+        results.append(text_of(page))
         more = re.search(r'data-next href="([^"]+)"', page.content.decode())
         address = f"{html.unescape(more[1])}&part=state" if more else ""
 
@@ -265,7 +261,7 @@ def test_a_removed_entry_is_named_and_its_place_shown(browser):
     AuditEntry.objects.filter(seq=7).delete()
 
     assert "Entry 7: missing." in whole_walk(browser)
-    assert "Entry 7 is missing: it was removed" in text(browser.get("/audit/7/"))
+    assert "Entry 7 is missing: it was removed" in text_of(browser.get("/audit/7/"))
 
 
 def test_an_entry_beyond_the_head_is_named_and_shown(browser):
@@ -298,7 +294,7 @@ def whole_walk(browser: Client) -> str:
         page = browser.get(address)
         more = re.search(r'data-next href="([^"]+)"', page.content.decode())
         if not more:
-            return text(page)
+            return text_of(page)
         assert f'content="1; url={more[1]}"' in page.content.decode()
         address = html.unescape(more[1])
 

@@ -1,8 +1,6 @@
 """Auto-approval rules on the pages and by the API: made with a question or by hand, listed with uses, revoked."""
 
-import html
 import json
-import re
 import time
 
 import pytest
@@ -16,14 +14,11 @@ from tests.dashboard.pages.test_approvals_page import ASKED
 from tests.dashboard.pages.test_approvals_page import people as people  # a fixture
 from tests.support import teamwork
 from tests.support.cast import client_of
+from tests.support.visits import text_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 RULES = "/api/v1/approval-rules"
-
-
-def words(answer):
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", answer.content.decode())).split())
 
 
 def get(person, address="/approvals/rules/"):
@@ -37,7 +32,7 @@ def press(person, approval, **form):
 
 
 def send(person, address, **body):
-    return client_of(person).post(address, json.dumps(body), "application/json")
+    return client_of(person).post(address, body, "application/json")
 
 
 # The card's form
@@ -70,7 +65,7 @@ def test_pressed_it_approves_makes_a_rule_and_takes_along_what_fits(people):
         (first.id, None),
         (second.id, made.id),
     ]
-    page_text = words(get(people["approver"], answer["Location"]))
+    page_text = text_of(get(people["approver"], answer["Location"]))
     assert "Matching calls will be approved automatically from now on. Waiting calls approved as well: 1." in page_text
     assert "approved by april" in page_text
     assert "and created an auto-approval rule" in page_text
@@ -90,7 +85,7 @@ def test_a_wrong_scope_is_said_and_what_was_entered_stays(people, form, words_of
     answer = press(people["approver"], approval, **form)
 
     assert answer.status_code == 422
-    assert words_of in words(answer)
+    assert words_of in text_of(answer)
     assert f'value="{next(iter(form.values()))}"' in answer.content.decode()
     assert Approval.objects.get().status == "pending"
 
@@ -103,7 +98,7 @@ def test_a_call_that_destroys_or_that_no_rule_may_answer_offers_less(people):
     assert 'name="whose"' not in page
 
     edit_policy.set_policy(people["admin"], PolicyRule("", "city.file", "ask", no_always=True))
-    assert "The policy requires a person to decide on every one of these calls" in words(
+    assert "The policy requires a person to decide on every one of these calls" in text_of(
         get(people["approver"], f"/approvals/{approval.id}/")
     )
     assert press(people["approver"], approval).status_code == 422
@@ -115,7 +110,7 @@ def test_arguments_that_are_no_json_can_be_seen_as_they_were_sent(people):
     page = get(people["approver"], f"/approvals/{approval.id}/")
 
     assert "{street: &lt;b&gt;Elm</code></pre>" in page.content.decode()
-    assert "No rule can match these arguments" in words(page)
+    assert "No rule can match these arguments" in text_of(page)
 
 
 # The list
@@ -130,14 +125,14 @@ def test_the_list_tells_whose_word_it_is_how_often_and_what_it_approved(people):
 
     page = get(people["viewer"])
 
-    page_text = words(page)
+    page_text = text_of(page)
     for part in ("city.file by Dialogue active", "Used 1 of 3", "Until revoked", "Created by april", "<b>harmless</b>",
                  "Recently approved"):  # fmt: skip
         assert part in page_text
     assert f'href="/approvals/{first.id}/"' in page.content.decode()
     assert 'href="/conversations/two/?event=' in page.content.decode()
     assert "Revoke" not in page_text
-    assert "Revoke" in words(get(people["approver"]))
+    assert "Revoke" in text_of(get(people["approver"]))
     assert made.id in get(people["viewer"], f"/approvals/rules/?rule={made.id}").content.decode()
     assert client_of(people["viewer"]).get("/approvals/rules/?view=none").status_code == 404
 
@@ -183,7 +178,7 @@ def test_why_a_rule_approves_nothing_is_said(people, deed, view, why):
 
     deed(people, made)
 
-    assert why in words(get(people["viewer"], f"/approvals/rules/{view}"))
+    assert why in text_of(get(people["viewer"], f"/approvals/rules/{view}"))
 
 
 def test_a_rule_is_revoked_on_the_page_once(people):
@@ -195,9 +190,9 @@ def test_a_rule_is_revoked_on_the_page_once(people):
     answers = [client_of(people["admin"]).post("/approvals/rules/revocations/", form) for _ in range(2)]
 
     assert [answer.status_code for answer in answers] == [302, 409]
-    assert "ada already revoked this rule" in words(answers[1])
+    assert "ada already revoked this rule" in text_of(answers[1])
     assert AuditEntry.objects.get(verb="revoke_rule", outcome="done").reason == "enough"
-    assert "No active rules" in words(get(people["viewer"]))
+    assert "No active rules" in text_of(get(people["viewer"]))
 
 
 # The API

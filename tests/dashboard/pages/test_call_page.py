@@ -21,7 +21,7 @@ from tests.support import toolcalls
 from tests.support.cast import client_of
 from tests.support.live import until
 from tests.support.replay_desk import Desk, ended, working
-from tests.support.visits import words
+from tests.support.visits import text_of, words
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,16 +31,11 @@ def desk(tmp_path):
     return Desk(tmp_path)
 
 
-def plain(answer):
-    """What a page says, without its markup."""
-    return " ".join(re.sub(r"<[^>]+>", " ", words(answer)).split())
-
-
 def test_a_page_tells_all_of_a_call(people, desk):
     calls = desk.recorded("look", "send")
     answer = client_of(people["viewer"]).get(f"/calls/{calls['look'].id}/")
 
-    page_text = plain(answer)
+    page_text = text_of(answer)
     assert answer.status_code == 200
     for text in ("Public name look", "Lookup key bare:look", "Origin function", "Call ID from the provider c-look"):
         assert text in page_text
@@ -73,8 +68,8 @@ def test_the_head_leads_to_the_calls_that_one_may_be_compared_with(people, desk)
     assert f'href="/calls/compare/?a={call.id}">Compare</a>' in head
     assert f'?a={call.id}&b={replay.id}"' in words(offered[call.id])
     assert f'?a={replay.id}&b={call.id}"' in words(offered[replay.id])
-    assert ["event" in plain(offered[call.id]), "original" in plain(offered[replay.id])] == [True, True]
-    assert "There is no other call of this tool" in plain(offered[lone.id])
+    assert ["event" in text_of(offered[call.id]), "original" in text_of(offered[replay.id])] == [True, True]
+    assert "There is no other call of this tool" in text_of(offered[lone.id])
 
 
 def test_two_calls_compared_say_which_is_the_replay(people, desk):
@@ -98,7 +93,7 @@ def test_a_call_names_the_decision_as_every_other_page_does(people, decision):
 
     answer = client_of(people["viewer"]).get(f"/calls/{ToolCall.objects.get().id}/")
 
-    assert f"Decision {DECISION_WORDS[decision].capitalize()} by" in plain(answer)
+    assert f"Decision {DECISION_WORDS[decision].capitalize()} by" in text_of(answer)
 
 
 def test_what_happens_while_a_page_is_drawn_is_told_after_it(people, desk, monkeypatch):
@@ -141,8 +136,8 @@ def test_the_form_shows_it_dry_then_makes_the_call_and_goes_to_the_new_one(peopl
     old, otto = desk.recorded("look")["look"], client_of(people["operator"])
     with working(desk.team()):
         dry = otto.post(f"/calls/{old.id}/replays/", {"do": "dry", "arg.street": "Oak"})
-        assert "Request to send, with edited arguments" in plain(dry)
-        assert "± changed: street" in plain(dry)
+        assert "Request to send, with edited arguments" in text_of(dry)
+        assert "± changed: street" in text_of(dry)
         assert not Run.objects.filter(kind="replay").exists()
 
         begun = otto.post(f"/calls/{old.id}/replays/", {"do": "run", "arg.street": "Oak"})
@@ -150,12 +145,12 @@ def test_the_form_shows_it_dry_then_makes_the_call_and_goes_to_the_new_one(peopl
         assert begun["Location"] == f"/calls/{new.id}/#main", "not the form, whose fragment a browser would keep"
         ended(new.run)
 
-    text = plain(otto.get(f"/calls/{new.id}/"))
+    text = text_of(otto.get(f"/calls/{new.id}/"))
     assert "a replay of the call at event" in text
     assert "Call ID of this replay" in text
     assert "Output compared with the recording 2 differences" in text
     assert f'href="/calls/{new.id}/"' in words(otto.get(f"/calls/{old.id}/")), "its replays"
-    assert "Output compared with the recording" in plain(otto.get(f"/calls/{new.id}/?part=outcome"))
+    assert "Output compared with the recording" in text_of(otto.get(f"/calls/{new.id}/?part=outcome"))
 
 
 @pytest.mark.slow
@@ -164,11 +159,11 @@ def test_replay_that_waits_says_so_at_its_head(people, desk):
     set_policy(people["admin"], PolicyRule("", "look", "ask"))
     Agent.objects.update(served_until=1 << 62)  # its worker is busy
     page = otto.post(f"/calls/{old.id}/replays/", {"do": "run"})["Location"].partition("#")[0]
-    queued = plain(otto.get(page))
+    queued = text_of(otto.get(page))
     with working(desk.team()):
         ended(Run.objects.get(kind="replay").id)
-    waiting = plain(otto.get(page))
-    first = plain(otto.get(f"/calls/{old.id}/"))
+    waiting = text_of(otto.get(page))
+    first = text_of(otto.get(f"/calls/{old.id}/"))
 
     assert "Replay requested; it has not run yet." in queued
     assert "Replay requested; it waits for approval." in waiting
@@ -184,14 +179,14 @@ def test_approver_of_a_replay_reads_who_requested_it_why_and_what_was_changed(pe
 
     card, transcript = april.get(f"/approvals/{approval.id}/"), april.get("/conversations/c/")
 
-    for page in (plain(card), plain(transcript)):
+    for page in (text_of(card), text_of(transcript)):
         assert "otto wants to replay a call of look" in page
         assert "Reason: check that Oak is accepted" in page
         assert f'Arguments changed from the call at event {old.called_seq} : street was "Elm" "Oak"' in page
         assert "Clerk wants to call" not in page
     assert f'<a href="/calls/{old.id}/">a call</a>' in words(card)
     assert '<span class="clip" dir="auto">otto</span><span class="tag">replay</span>' in words(card)
-    listed = plain(april.get("/"))
+    listed = text_of(april.get("/"))
     assert "Replay of look waits for approval" in listed
     assert "wants to call" not in listed
 
@@ -201,10 +196,10 @@ def test_a_dry_press_says_that_nothing_was_started(people, desk):
     old, otto = desk.recorded("look")["look"], client_of(people["operator"])
     with working(desk.team()):
         as_it_was, other = (
-            plain(otto.post(f"/calls/{old.id}/replays/", {"do": "dry", "arg.street": street}))
+            text_of(otto.post(f"/calls/{old.id}/replays/", {"do": "dry", "arg.street": street}))
             for street in ("Elm", "Oak")
         )
-        untouched = plain(otto.get(f"/calls/{old.id}/"))
+        untouched = text_of(otto.get(f"/calls/{old.id}/"))
 
     assert "Dry run: nothing was called. Below is the request with the recorded arguments." in as_it_was
     assert "Dry run: nothing was called. Below is the request with the edited arguments." in other
@@ -217,15 +212,15 @@ def test_a_call_that_nobody_was_asked_about_says_so(people, desk):
     theirs = ToolCall.objects.get(conversation__key="theirs")
     vera = client_of(people["viewer"])
 
-    assert "Decision This call needed no approval." in plain(vera.get(f"/calls/{ours.id}/"))
-    assert "Decision Not decided here: the agent runs elsewhere" in plain(vera.get(f"/calls/{theirs.id}/"))
+    assert "Decision This call needed no approval." in text_of(vera.get(f"/calls/{ours.id}/"))
+    assert "Decision Not decided here: the agent runs elsewhere" in text_of(vera.get(f"/calls/{theirs.id}/"))
 
 
 def test_an_imported_call_says_when_it_happened_and_when_it_came_here(people):
     step = {"event": "tool_step", "name": "refund", "args": {}, "created_at": "2025-08-01T16:22:31Z"}
     log.append([toolcalls.event("old", step, principals.import_principal("file"))])
 
-    text = plain(client_of(people["viewer"]).get(f"/calls/{ToolCall.objects.get().id}/"))
+    text = text_of(client_of(people["viewer"]).get(f"/calls/{ToolCall.objects.get().id}/"))
 
     assert re.search(r"event 1 , 16:22:31 , imported now", text)
 
@@ -250,9 +245,9 @@ def test_what_is_missing_is_told_beside_the_form(people, desk):
         unfit = ada.post(f"/calls/{old.id}/replays/", {"do": "dry-raw", "raw": '{"street": 1}'})
 
     assert (no_reason.status_code, no_grant.status_code, unfit.status_code) == (422, 403, 200)
-    assert "A reason is required: send is unsafe" in plain(no_reason)
-    assert "this requires a grant; an admin can grant it" in plain(no_grant)
-    assert "street: 1 is not of type 'string'" in plain(unfit)
+    assert "A reason is required: send is unsafe" in text_of(no_reason)
+    assert "this requires a grant; an admin can grant it" in text_of(no_grant)
+    assert "street: 1 is not of type 'string'" in text_of(unfit)
     assert len(desk.ran) == 1
 
 
@@ -315,11 +310,11 @@ def test_a_question_says_what_would_happen_today_and_starts_nothing(people, desk
     april = client_of(people["approver"])
 
     with working(desk.team()):
-        asks = plain(april.get(f"/approvals/{approval.id}/"))
+        asks = text_of(april.get(f"/approvals/{approval.id}/"))
         set_policy(people["admin"], PolicyRule("", "look", "deny", note="closed"))
-        denies = plain(april.get(f"/approvals/{approval.id}/"))
+        denies = text_of(april.get(f"/approvals/{approval.id}/"))
     with working(desk.team(tools=[desk.tool("send")])):
-        gone = plain(april.get(f"/approvals/{approval.id}/"))
+        gone = text_of(april.get(f"/approvals/{approval.id}/"))
 
     assert "What would happen today" in asks
     assert "It would need approval Policy requires approval (set by user:ada)" in asks
@@ -340,7 +335,7 @@ def test_a_question_that_a_rule_would_answer_today_says_so_and_no_rule_answers_a
             people["approver"], approval.id, auto_approval_edit.AutoApprovalScope()
         )
         until(lambda: ToolCall.objects.get().status == "done", what="the call")
-        text = plain(april.get(f"/approvals/{approval.id}/"))
+        text = text_of(april.get(f"/approvals/{approval.id}/"))
         replay = request_replay.request_replay(people["operator"], ToolCall.objects.get().id)
         assert ended(replay.run).status == "waiting"
         assert auto_approval.approve_waiting() == []

@@ -6,7 +6,6 @@ import json
 import re
 
 import pytest
-from django.test import Client
 
 from conversations.core import model_prices, principals
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
@@ -22,20 +21,10 @@ from tests.dashboard.test_openapi import fits
 from tests.support import listed, teamwork, toolcalls
 from tests.support.cast import audit_summary, client_of, last_entry
 from tests.support.doors import Answer
+from tests.support.visits import text_of
 
 pytestmark = pytest.mark.django_db
 NARROWED = "?status=failed&agent=Desk&min_ms=1"
-
-
-@pytest.fixture
-def browser(team) -> Client:
-    """A viewer's browser."""
-    return client_of(team["viewer"])
-
-
-def text(answer) -> str:
-    """What is drawn, without markup."""
-    return " ".join(re.sub(r"<[^>]*>", " ", answer.content.decode()).split())
 
 
 def store() -> None:
@@ -51,8 +40,8 @@ def test_a_row_tells_what_was_called_by_whom_and_what_came_of_it(browser):
 
     assert page.status_code == 200
     assert 'href="/conversations/desk/?event=1#e1"' in page.content.decode()
-    for words in ("look_up", "Desk", "{&#34;who&#34;: &#34;Ada&#34;}", "1.5 s", "503, two tries", "desk #1"):
-        assert words in text(page), words
+    for words in ("look_up", "Desk", '{"who": "Ada"}', "1.5 s", "503, two tries", "desk #1"):
+        assert words in text_of(page), words
 
 
 def test_arguments_that_a_person_changed_are_listed_as_they_ran_and_marked(browser, team):
@@ -64,11 +53,11 @@ def test_arguments_that_a_person_changed_are_listed_as_they_ran_and_marked(brows
     other = teamwork.ask(team["operator"], key="other", args={"kind": "fire"})
     decide.decide(team["approver"], other.id, "approve")
 
-    shown = text(browser.get("/calls/"))
+    shown = text_of(browser.get("/calls/"))
     items = browser.get("/api/v1/tool-calls").json()["items"]
     header, *lines = csv.reader(listed.exported(export.EXPORT, CallFilters(), "csv").splitlines())
 
-    assert "edited {&#34;kind&#34;: &#34;gas&#34;}" in shown
+    assert 'edited {"kind": "gas"}' in shown
     assert "water" not in shown
     assert shown.count("edited") == 1
     shown_arguments = [(item["arguments"]["kind"], item["ran_with"]["kind"], item["decision"]) for item in items]
@@ -88,7 +77,7 @@ def test_events_whose_words_are_not_searchable_yet_are_counted(browser, monkeypa
     listing = browser.get("/calls/?part=list&q=Ada")
 
     assert "data-behind>" in listing.content.decode()
-    assert "4 events just recorded are not searchable yet." in text(listing)
+    assert "4 events just recorded are not searchable yet." in text_of(listing)
     assert "data-behind" not in browser.get("/calls/?part=list").content.decode()
     lags = [browser.get(f"/api/v1/tool-calls{query}").json()["lag"] for query in ("?q=Ada", "")]
     assert lags == [4, 0]
@@ -116,7 +105,7 @@ def test_what_a_call_gave_is_told_and_a_fault_before_it(browser):
     store()
     log.append(toolcalls.call("desk", 3, status="error", error="busy", output={"receipt": 12}))
 
-    page = text(browser.get("/calls/"))
+    page = text_of(browser.get("/calls/"))
 
     assert "paid" in page
     assert "busy" in page
@@ -162,11 +151,11 @@ def test_a_filter_that_would_leave_nothing_to_choose_is_not_drawn(browser):
     store()
     log.append(toolcalls.ours("ours", "run-1", 1, origin="mcp", mcp_server="map"))
 
-    everything, narrowed = (text(browser.get(f"/calls/{query}")) for query in ("", "?agent=Desk"))
+    everything, narrowed = (text_of(browser.get(f"/calls/{query}")) for query in ("", "?agent=Desk"))
 
     assert "MCP server" in everything
     assert "MCP server" not in narrowed
-    assert "Status" not in text(browser.get("/calls/?agent=nobody&part=facets"))
+    assert "Status" not in text_of(browser.get("/calls/?agent=nobody&part=facets"))
 
 
 def test_filters_combine_and_are_drawn_with_a_way_to_leave_them_out(browser):
@@ -189,8 +178,8 @@ def test_a_part_is_the_list_alone(browser):
 
 
 def test_an_empty_list_says_whether_anything_was_filtered(browser):
-    assert "No tool calls yet" in text(browser.get("/calls/"))
-    assert "No call matches" in text(browser.get("/calls/?agent=nobody"))
+    assert "No tool calls yet" in text_of(browser.get("/calls/"))
+    assert "No call matches" in text_of(browser.get("/calls/?agent=nobody"))
 
 
 def test_a_wrong_filter_is_told_where_it_stands_and_nothing_is_listed(browser):
@@ -203,11 +192,11 @@ def test_a_wrong_filter_is_told_where_it_stands_and_nothing_is_listed(browser):
     assert 'value="soon"' in page.content.decode()
     assert 'aria-describedby="wrong-min_ms"' in page.content.decode()
     for words in (
-        "must be a number, 0 or more; got &#39;soon&#39;",
-        "got &#39;odd&#39;",
+        "must be a number, 0 or more; got 'soon'",
+        "got 'odd'",
         "a cursor from an earlier",
     ):
-        assert words in text(page), words
+        assert words in text_of(page), words
 
 
 def test_the_api_answers_the_same_calls_page_by_page(browser):
@@ -236,13 +225,13 @@ def test_the_api_has_the_shape_that_it_tells(browser):
 
     fits_document("/api/v1/tool-calls", "get", browser.get("/api/v1/tool-calls?limit=200"), 200)
     fits_document("/api/v1/tool-calls", "get", browser.get("/api/v1/tool-calls?last=2y"), 400)
-    made = browser.post("/api/v1/saved-views", json.dumps(view), content_type="application/json")
+    made = browser.post("/api/v1/saved-views", view, content_type="application/json")
     fits_document("/api/v1/saved-views", "post", made, 201)
-    again = browser.post("/api/v1/saved-views", json.dumps(view), content_type="application/json")
+    again = browser.post("/api/v1/saved-views", view, content_type="application/json")
     fits_document("/api/v1/saved-views", "post", again, 409)
     fits_document("/api/v1/saved-views", "get", browser.get("/api/v1/saved-views"), 200)
     address = f"/api/v1/saved-views/{made.json()['id']}"
-    named = browser.put(address, json.dumps({"name": "Broken"}), content_type="application/json")
+    named = browser.put(address, {"name": "Broken"}, content_type="application/json")
     fits_document("/api/v1/saved-views/{number}", "put", named, 200)
     fits_document("/api/v1/saved-views/{number}/removal", "post", browser.post(f"{address}/removal"), 200)
     fits_document("/api/v1/saved-views/{number}/removal", "post", browser.post(f"{address}/removal"), 404)
@@ -305,7 +294,7 @@ def test_a_view_that_is_taken_is_told_on_the_page(browser, team):
     page = browser.post("/calls/views/", {"name": "Taken", "query": "agent=Desk"})
 
     assert page.status_code == 409
-    assert "There is already a view named &#39;Taken&#39;" in text(page)
+    assert "There is already a view named 'Taken'" in text_of(page)
     assert 'value="agent=Desk"' in page.content.decode()
     assert 'data-address="/calls/?agent=Desk"' in page.content.decode()
 

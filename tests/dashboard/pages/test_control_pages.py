@@ -18,28 +18,12 @@ from conversations.models import Agent, AuditEntry, Conversation, Event
 from conversations.runs import claims, stuck_detection
 from conversations.runs.approvals import decide
 from tests.support import held_run, teamwork
-from tests.support.cast import client_of
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def town():
-    teamwork.team()
-
-
-@pytest.fixture
-def browsers(team):
-    return {role: client_of(user) for role, user in team.items()}
-
-
-@pytest.fixture
-def otto(team):
-    return team["operator"]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("town")]
 
 
 def post(client, body, address="/api/v1/conversations/flood/control"):
-    return client.post(address, json.dumps(body), content_type="application/json")
+    return client.post(address, body, content_type="application/json")
 
 
 def bar(client, key="flood"):

@@ -5,11 +5,12 @@ import json
 import pytest
 
 from conversations.models import Approval, AutoApprovalRule, Event, Run, ToolSchema
-from tests.dashboard.pages.test_approvals_page import ASKED, PARAMETERS, people, words
+from tests.dashboard.pages.test_approvals_page import ASKED, PARAMETERS, people
 from tests.support import teamwork
 from tests.support.cast import client_of
 from tests.support.posted_form import posted_form
 from tests.support.replay_desk import Desk, working
+from tests.support.visits import words_of
 
 __all__ = ["people"]
 
@@ -37,7 +38,7 @@ def test_a_call_is_approved_as_sent_whatever_its_texts_contain(people, street):
 
     answer = client_of(people["approver"]).post(address, form | {"decide": "approve"})
 
-    assert answer.status_code == 302, words(answer.content.decode())
+    assert answer.status_code == 302, words_of(answer.content.decode())
     assert decided_arguments() == ("approve", None)
 
 
@@ -47,7 +48,7 @@ def test_an_edit_of_one_argument_leaves_the_others_as_sent(people, street):
 
     answer = client_of(people["approver"]).post(address, form | {"arg.house": "8", "decide": "fields"})
 
-    assert answer.status_code == 302, words(answer.content.decode())
+    assert answer.status_code == 302, words_of(answer.content.decode())
     assert decided_arguments() == ("edit", ARGS | {"street": street, "house": 8})
 
 
@@ -60,7 +61,7 @@ def test_an_edit_adds_nothing_and_drops_nothing(people, more):
 
     answer = client_of(people["approver"]).post(address, form | {"arg.street": "Elm", "decide": "fields"})
 
-    assert answer.status_code == 302, words(answer.content.decode())
+    assert answer.status_code == 302, words_of(answer.content.decode())
     assert decided_arguments() == ("edit", ARGS | more | {"street": "Elm"})
 
 
@@ -74,7 +75,7 @@ def test_an_argument_of_any_name_can_be_edited(people, name):
 
     answer = client_of(people["approver"]).post(address, form | {control: "edited", "decide": "fields"})
 
-    assert answer.status_code == 302, words(answer.content.decode())
+    assert answer.status_code == 302, words_of(answer.content.decode())
     assert decided_arguments() == ("edit", ARGS | {name: "edited"})
 
 
@@ -98,7 +99,7 @@ def test_an_untouched_replay_form_repeats_the_recorded_arguments(people, tmp_pat
         form = posted_form(page, f"/calls/{old.id}/replays/#replay")
         answer = otto.post(f"/calls/{old.id}/replays/", form | {"do": "run"})
 
-    assert answer.status_code == 302, words(answer.content.decode())
+    assert answer.status_code == 302, words_of(answer.content.decode())
     requested = json.loads(Event.objects.get(kind="replay.requested").body)
     assert (requested["args"], requested["edited"]) == ({"street": street}, False)
 
@@ -129,7 +130,7 @@ def test_no_button_that_lets_a_call_run_drops_an_edit(people, edits, pressed, pr
 
     page = answer.content.decode()
     assert (answer.status_code, Approval.objects.get().status) == (422, "pending")
-    assert problem in words(page)
+    assert problem in words_of(page)
     assert posted_form(page, address).items() >= {k: v for k, v in edits.items() if k != "arg.gone"}.items()
     assert "raw" not in edits or "data-json open" in page
     assert not AutoApprovalRule.objects.exists()
@@ -182,6 +183,6 @@ def test_no_button_of_the_replay_form_drops_an_edit(people, tmp_path, edits, pre
         answer = otto.post(action, form | edits | {"do": pressed})
 
     page = answer.content.decode()
-    assert problem in words(page)
+    assert problem in words_of(page)
     assert posted_form(page, f"{action}#replay").items() >= edits.items()
     assert not Run.objects.filter(kind="replay").exists()

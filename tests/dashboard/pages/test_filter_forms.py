@@ -11,7 +11,7 @@ from conversations.models import ToolCall
 from conversations.tool_calls.listing.filters import CallFilters
 from tests.support import listed, toolcalls
 from tests.support.cast import client_of
-from tests.support.sent_form import SentForm
+from tests.support.posted_form import sent_pairs
 
 pytestmark = pytest.mark.django_db
 
@@ -19,7 +19,8 @@ pytestmark = pytest.mark.django_db
 def assert_says_every_filter(browser, path, kind, query):
     """Check that what the form of a page sends are the filters of its address, in any order."""
     names = {*kind.many, *kind.single}
-    pairs = [pair for pair in SentForm(browser.get(f"{path}?{query}").content.decode()).pairs if pair[0] in names]
+    page = browser.get(f"{path}?{query}").content.decode()
+    pairs = [(name, value) for name, value in sent_pairs(page) if name in names and value]
     sent, filters = (listed.read_filters(kind, text) for text in (urlencode(pairs), query))
 
     assert sorted(sent.pairs) == sorted(filters.pairs) != []

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from html import unescape
 from typing import Any
 
 import pytest
@@ -22,7 +21,7 @@ from conversations.models import Agent, Policy, ToolCall, ToolSchema, ToolVersio
 from conversations.runs.policy import evaluate
 from conversations.tool_calls.schemas import call_statistics
 from tests.support import teamwork
-from tests.support.cast import client_of
+from tests.support.visits import words_of
 
 pytestmark = pytest.mark.django_db
 
@@ -95,11 +94,6 @@ def schema_of(roster: ServedTeam, name: str = "report") -> str:
     return hash_
 
 
-@pytest.fixture
-def browser(team):
-    return client_of(team["viewer"])
-
-
 def page(browser: Any, address: str, status: int = 200) -> str:
     answer = browser.get(address)
     assert answer.status_code == status, (address, words(answer.content.decode()))
@@ -107,7 +101,7 @@ def page(browser: Any, address: str, status: int = 200) -> str:
 
 
 def words(html: str) -> str:
-    return unescape(" ".join(re.sub(r"<[^>]*>", " ", html[html.index("<main") : html.index("</main")]).split()))
+    return words_of(html[html.index("<main") : html.index("</main")])
 
 
 def test_a_tool_is_shown_as_a_model_sees_it_beside_what_is_put_in(browser):

@@ -1,7 +1,6 @@
 """A run that ends while it waits withdraws its approval requests in the same transaction; a later decision fails."""
 
 import json
-import re
 
 import pytest
 
@@ -18,19 +17,15 @@ from dashboard.pages.conversation_entries import entries_of
 from tests.support import teamwork
 from tests.support.agents_running import event_bodies, event_kinds
 from tests.support.cast import client_of
+from tests.support.visits import words_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("town")]
 ENDS = {
     "run.cancelled": "the run was stopped",
     "run.failed": "the run failed",
     "run.interrupted": "the run was interrupted",
     "run.incompatible": "the run could not resume",
 }
-
-
-@pytest.fixture(autouse=True)
-def town():
-    teamwork.team()
 
 
 def ask_twice(by):
@@ -47,10 +42,6 @@ def ask_twice(by):
 def block(part):
     (entry,) = [str(row) for row in entries_of(log.newest_page("flood")) if part in row]
     return entry
-
-
-def words(html):
-    return " ".join(re.sub(r"<[^>]*>", " ", html).split())
 
 
 def statuses():
@@ -79,7 +70,7 @@ def test_a_question_whose_run_a_token_stopped_names_the_token(team):
     assert (approval.status, approval.decided_by) == ("cancelled", "token:night-desk")
     with pytest.raises(Conflict, match="withdrawn: token:night-desk ended its run"):
         decide.decide(team["approver"], approval.id, "approve")
-    assert "night-desk" in words(block(f'data-group="call:{approval.tool_call}"'))
+    assert "night-desk" in words_of(block(f'data-group="call:{approval.tool_call}"'))
     list(rebuild())
     assert Approval.objects.get().decided_by == "token:night-desk"
 
@@ -104,8 +95,8 @@ def test_every_bad_end_withdraws_what_is_open_and_says_why(team, kind, why):
     assert dict(Approval.objects.values_list("id", "status")) == {"ask-1": "decided", "ask-2": "cancelled"}
     assert statuses() == {"outer": "unknown", "call-1": "blocked", "call-2": "blocked"}
     assert [closed["reason"] for closed in event_bodies("approval.cancelled", "flood")] == [why]
-    assert "It did not run" in words(block('data-group="call:call-1"'))
-    assert f"Not decided: {why}." in words(block('data-group="call:call-2"'))
+    assert "It did not run" in words_of(block('data-group="call:call-1"'))
+    assert f"Not decided: {why}." in words_of(block('data-group="call:call-2"'))
 
 
 def test_a_stopped_run_leaves_the_call_around_the_question_in_doubt(team):
@@ -115,7 +106,7 @@ def test_a_stopped_run_leaves_the_call_around_the_question_in_doubt(team):
 
     assert statuses() == {"outer": "unknown", "call-1": "blocked", "call-2": "blocked"}
     assert event_bodies("run.cancelled", "flood")[0]["calls"] == ["outer"]
-    assert "1 tool call may or may not have had an effect" in words(block("run.cancelled"))
+    assert "1 tool call may or may not have had an effect" in words_of(block("run.cancelled"))
 
 
 def test_a_run_that_was_approved_and_is_stopped_before_it_goes_on_never_runs_the_call(team):
@@ -126,7 +117,7 @@ def test_a_run_that_was_approved_and_is_stopped_before_it_goes_on_never_runs_the
 
     approval.refresh_from_db()
     assert (approval.status, statuses()) == ("decided", {approval.tool_call: "blocked"})
-    assert "It did not run: its run was stopped before." in words(block("file_incident"))
+    assert "It did not run: its run was stopped before." in words_of(block("file_incident"))
 
 
 def test_a_decision_after_it_is_told_what_happened(team):
@@ -136,7 +127,7 @@ def test_a_decision_after_it_is_told_what_happened(team):
     with pytest.raises(Conflict, match="the approval request was withdrawn: user:otto ended its run at"):
         decide.decide(team["approver"], approval.id, "approve")
     answer = client_of(team["approver"]).post(
-        f"/api/v1/approvals/{approval.id}/decision", json.dumps({"decision": "approve"}), "application/json"
+        f"/api/v1/approvals/{approval.id}/decision", {"decision": "approve"}, "application/json"
     )
 
     error = answer.json()["error"]
@@ -156,7 +147,7 @@ def test_the_question_vanishes_from_an_open_page_with_the_events_that_end_it(tea
 
     (fresh,) = [frame["html"] for frame in frames if frame.get("group") == f"call:{approval.tool_call}"]
     assert "decision-form" not in fresh
-    assert "withdrawn Not decided: the run was stopped by otto ." in words(fresh)
+    assert "withdrawn Not decided: the run was stopped by otto ." in words_of(fresh)
     assert fresh == block("file_incident")
 
 
@@ -168,7 +159,7 @@ def test_calls_that_a_stopped_run_leaves_in_doubt_change_on_an_open_page(team):
     frames = [json.loads(text) for _, text in artist.draw(log.read_after("flood", head))]
 
     changed = {change["group"]: change["html"] for frame in frames for change in frame.get("also", ())}
-    assert "its run was stopped: it may or may not have taken effect" in words(changed["call:outer"])
+    assert "its run was stopped: it may or may not have taken effect" in words_of(changed["call:outer"])
 
 
 def test_rebuild_changes_nothing_of_it(team):
@@ -192,7 +183,7 @@ def test_a_question_whose_time_was_up_is_over_and_its_call_did_not_run(team):
 
     approval.refresh_from_db()
     assert (approval.status, statuses()) == ("expired", {approval.tool_call: "blocked"})
-    assert "expired Not decided: after 15 minutes." in words(block("file_incident"))
+    assert "expired Not decided: after 15 minutes." in words_of(block("file_incident"))
     with pytest.raises(Conflict, match="the approval request expired at") as refused:
         decide.decide(team["approver"], approval.id, "approve")
     assert refused.value.code == "expired"
@@ -205,7 +196,7 @@ def test_an_escalated_question_stays_open(team):
     log.append([log.from_internal("flood", {"event": "approval.escalated", **facts, "to": "admins"}, SYSTEM)])
 
     assert Approval.objects.get().status == "pending"
-    assert "is still waiting for a decision; escalated to admins" in words(block("approval.escalated"))
+    assert "is still waiting for a decision; escalated to admins" in words_of(block("approval.escalated"))
 
 
 def test_a_claim_from_outside_withdraws_nothing(team):

@@ -4,7 +4,6 @@ made once by the next; and a server that is away when a run could go on."""
 import json
 import re
 from contextlib import contextmanager
-from html import unescape
 
 import pytest
 from agents import Agent, handoff
@@ -24,6 +23,7 @@ from tests.agents_app.test_mcp_servers import SO, Desk, call, connected, quick, 
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.live import until
 from tests.support.tiers import variants
+from tests.support.visits import words_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 
@@ -73,7 +73,7 @@ def done():
 
 def words():
     drawn = "".join(map(str, entries_of(log.newest_page("c"))))
-    return " ".join(unescape(re.sub(r"<[^>]*>", " ", drawn)).split())
+    return words_of(drawn)
 
 
 @pytest.mark.slow

@@ -20,9 +20,10 @@ from conversations.runs.policy.evaluate import PolicyRule
 from tests.runs.approvals.test_decision_races import at_once
 from tests.support import teamwork
 from tests.support.agents_running import event_bodies
-from tests.support.cast import audit_summary, cast, client_of, last_entry
+from tests.support.cast import audit_summary, client_of, last_entry
+from tests.support.visits import text_of
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("town")]
 
 PAST = "2020-01-01T00:00:00+00:00"
 TO_AUDITOR = {"deadline": PAST, "on_expiry": "notify", "notify": "auditor"}
@@ -31,16 +32,10 @@ STRICT = PolicyRule(
 )
 
 
-@pytest.fixture
-def people():
-    teamwork.team()
-    return cast()
-
-
 def words(person, address):
     answer = client_of(person).get(address)
     assert answer.status_code == 200
-    return " ".join(re.sub(r"<[^>]*>", " ", answer.content.decode()).split())
+    return text_of(answer)
 
 
 # Rows and settings
@@ -228,7 +223,7 @@ def test_several_are_decided_each_by_itself_and_each_outcome_is_told(people):
     decide.decide(people["admin"], ids[1], "approve")
     body = {"decision": "reject", "approvals": [*ids, "none", ids[0]], "message": "not now"}
 
-    answer = client_of(people["approver"]).post("/api/v1/approvals/decisions", json.dumps(body), "application/json")
+    answer = client_of(people["approver"]).post("/api/v1/approvals/decisions", body, "application/json")
 
     items = answer.json()["items"]
     assert [(item["approval_id"], item["status"]) for item in items] == [
@@ -251,7 +246,7 @@ def test_several_are_decided_each_by_itself_and_each_outcome_is_told(people):
 def test_a_request_that_is_none_decides_nothing(people, body):
     teamwork.ask(people["operator"])
 
-    answer = client_of(people["approver"]).post("/api/v1/approvals/decisions", json.dumps(body), "application/json")
+    answer = client_of(people["approver"]).post("/api/v1/approvals/decisions", body, "application/json")
 
     assert answer.status_code == 400
     with pytest.raises(Invalid):
