@@ -10,19 +10,14 @@ from conversations.access import grants
 from conversations.access.accounts import people, tokens
 from conversations.access.accounts.edit_grants import give_grant, take_grant
 from conversations.core import principals
-from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
+from conversations.core.errors import Invalid, NotAllowed, NotFound
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import write_transaction
-from conversations.models import AuditEntry, Grant
-from tests.support.cast import CAST, STRANGER, audit_summary, client_of, last_entry
+from conversations.models import Grant
+from tests.support.cast import audit_summary, client_of, last_entry
 from tests.support.visits import words
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def otto(team):
-    return team["operator"]
 
 
 @pytest.fixture
@@ -116,30 +111,6 @@ def test_a_token_holds_none_though_its_name_is_a_persons(admin):
 def test_admins_and_commands_need_none(admin):
     grants.require(admin, "speak_as", "system")
     grants.require(SYSTEM, "replay", "refunds.file")
-
-
-@pytest.mark.parametrize("act", [give_grant, take_grant])
-@pytest.mark.parametrize("role", [role for role in CAST.values() if role != "admin"])
-def test_only_an_admin_gives_and_takes(team, act, role):
-    with pytest.raises(NotAllowed):
-        act(team[role], "otto", "speak_as", "*")
-    with pytest.raises(NotAllowed):
-        act(STRANGER, "otto", "speak_as", "*")
-
-    assert not Grant.objects.exists()
-    assert AuditEntry.objects.filter(outcome="refused").count() == 2
-
-
-def test_whoever_comes_second_learns_who_was_first(admin):
-    give_grant(SYSTEM, "otto", "speak_as", "*")
-    with pytest.raises(Conflict, match="this grant already exists: otto may speak as all, granted by system"):
-        give_grant(admin, "otto", "speak_as", "*")
-    take_grant(SYSTEM, "otto", "speak_as", "*")
-
-    with pytest.raises(Conflict, match="this grant of otto is already revoked, by system"):
-        take_grant(admin, "otto", "speak_as", "*")
-
-    assert audit_summary(last_entry())[1::2] == ("take_grant", "refused")
 
 
 @pytest.mark.each_form  # texts that a column cannot hold

@@ -7,16 +7,18 @@ import json
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 
+from conversations.access.audit import chain
 from conversations.access.permissions import TABLE, principal_of
 from conversations.core.errors import Conflict, NotAllowed, NotFound
-from conversations.models import AuditEntry, Event
-from tests.support import teamwork
+from conversations.events.verify_chains import ChainReport
+from conversations.models import AuditEntry, Event, Role
 from tests.support.action_proofs import ELSEWHERE, WHOLE_MODULES, action_modules
 from tests.support.action_rows import ROWS
-from tests.support.cast import STRANGER, audit_summary, cast, last_entry, person
+from tests.support.cast import STRANGER, audit_summary, last_entry, person
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("town")]
 
 TESTS = Path(__file__).resolve().parents[1]
 RACES = [name for name, row in ROWS.items() if not row.late.startswith("- ")]
@@ -59,12 +61,6 @@ def test_what_is_proved_elsewhere_is_proved_there(where):
     assert any(f"def {name}(" in path.read_text() for path in TESTS.rglob(file))
 
 
-@pytest.fixture
-def people():
-    teamwork.team()
-    return cast()
-
-
 def verb_of(name):
     return ROWS[name].verb or name.partition(".")[2]
 
@@ -96,23 +92,42 @@ def test_it_works_and_is_told_and_audited(people, name):
         assert {entry.outcome for entry in done} == {"done"}
     else:
         assert AuditEntry.objects.count() == entries
+    assert chain.verify() == ChainReport(AuditEntry.objects.count(), ok=True)
+
+
+def stored_rows():
+    """Everything that an action may change but the audit log."""
+    models = [model for model in apps.get_app_config("conversations").get_models() if "Audit" not in model.__name__]
+    return {model.__name__: list(model._base_manager.order_by("pk").values()) for model in models}
+
+
+def assert_refused(by, name, deed):
+    before, entries = stored_rows(), AuditEntry.objects.count()
+
+    with pytest.raises(NotAllowed):
+        deed(by)
+
+    assert audit_summary(last_entry())[:2] == (str(principal_of(by)), verb_of(name))
+    assert (last_entry().outcome, AuditEntry.objects.count()) == ("refused", entries + 1)
+    assert stored_rows() == before
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_a_stranger_is_refused_and_nothing_changes(people, name):
     row = ROWS[name]
     deed = row.begin(people)
-    events, entries = Event.objects.count(), AuditEntry.objects.count()
-    strangers = [user for role, user in people.items() if role not in TABLE[row.right]] + [STRANGER]
 
-    for stranger in strangers:
-        with pytest.raises(NotAllowed):
-            deed(stranger)
+    for stranger in [user for role, user in people.items() if role not in TABLE[row.right]] + [STRANGER]:
+        assert_refused(stranger, name, deed)
 
-        assert (last_entry().verb, last_entry().outcome) == (verb_of(name), "refused")
 
-    assert Event.objects.count() == events
-    assert AuditEntry.objects.count() == entries + len(strangers)
+@pytest.mark.parametrize("name", ROWS)
+def test_who_lost_the_right_meanwhile_is_refused(people, name):
+    deed, by = ROWS[name].begin(people), able(people, name)
+    assert by.role_names  # held by the object, as a request holds it
+    Role.objects.filter(user=by).delete()
+
+    assert_refused(by, name, deed)
 
 
 @pytest.mark.parametrize("name", RACES)

@@ -192,7 +192,7 @@ FILLED = {
     "verb": "tests",
 }
 DOORS = frozenset(doors())
-METHODS = ("GET", "POST", "PUT")
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 CELLS = [(address, method) for address, row in TABLE.items() for method in row if address not in ("/ws/", *DOORS)]
 CHANGES = [(address, method) for address, method in CELLS if method in ("POST", "PUT")]
 DOOR_CELLS = [(address, method) for address in sorted(DOORS) for method in TABLE[address]]

@@ -129,7 +129,7 @@ ROWS: dict[str, Row] = {
     "fork.rerun": Row(rerunning, "control", "run.queued", f"- {AGAIN}; its client id says which", verb="fork"),
     "edit_grants.give_grant": Row(
         lambda all_: lambda by: edit_grants.give_grant(by, "otto", "speak_as", "system"), "people",
-        f"- {NO_CONVERSATION}", r"this grant already exists: otto may .*, granted by user:\w+",
+        f"- {NO_CONVERSATION}", r"this grant already exists: otto may speak as system, granted by user:\w+",
     ),
     "edit_grants.take_grant": Row(
         with_a_grant, "people", f"- {NO_CONVERSATION}", r"this grant of otto is already revoked, by user:\w+"

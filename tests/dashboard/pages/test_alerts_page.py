@@ -11,7 +11,7 @@ from conversations.core.micros import to_datetime
 from conversations.models import Alarm, AlertDelivery, AlertRule, AuditEntry, Shelf
 from tests.support import alerting
 from tests.support.alerting import SECRET, later
-from tests.support.cast import CAST, client_of
+from tests.support.cast import client_of
 from tests.support.visits import text_of
 
 pytestmark = pytest.mark.django_db
@@ -36,36 +36,6 @@ def dead_letter(rule):
     delivery = deliveries.enqueue(rule, "test", 0)
     AlertDelivery.objects.update(status="failed", done_at=1, attempts=15, error="HTTP 500")
     return delivery
-
-
-@pytest.mark.parametrize("role", [role for role in CAST.values() if role not in ("admin", "")])
-def test_only_the_admin_gets_in(team, role, rule):
-    client = client_of(team[role])
-    delivery = dead_letter(rule)
-
-    answers = [
-        client.get("/alerts/"), add(client, name="other"), do(client, rule, "tests"), do(client, rule, "removals"),
-        client.post("/alerts/alarms/1/ends/"), client.post(f"/alerts/deliveries/{delivery.id}/retries/"),
-        client.get("/api/v1/alerts"), client.get("/api/v1/alert-rules"),
-    ]  # fmt: skip
-
-    assert [answer.status_code for answer in answers] == [403] * 8
-    assert AlertRule.objects.get().version == 1
-    assert "/alerts/" not in client.get("/").content.decode()
-
-
-def test_a_stranger_is_asked_to_sign_in(rule):
-    assert client_of().get("/alerts/").status_code == 302
-    assert do(client_of(), rule, "removals").status_code in (302, 401, 403)
-    assert AlertRule.objects.filter(removed_at=None).exists()
-
-
-def test_a_post_without_the_csrf_token_is_refused(team, rule):
-    client = client_of(team["admin"])
-    client.handler.enforce_csrf_checks = True
-
-    assert do(client, rule, "removals").status_code == 403
-    assert AlertRule.objects.filter(removed_at=None).exists()
 
 
 def test_the_secret_is_shown_once_and_the_url_never(admin):

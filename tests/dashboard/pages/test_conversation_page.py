@@ -12,10 +12,9 @@ from django.urls import reverse
 from conversations.core import principals
 from conversations.core.principals import SYSTEM, Principal
 from conversations.events import log
-from conversations.events.log import from_bus
-from conversations.events.payload import parse
 from conversations.models import Conversation, User
 from tests.support.cast import client_of, person
+from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
 
@@ -30,8 +29,7 @@ def say(*texts: str, key: str = KEY) -> None:
 
 def store(*payloads: dict[str, Any], key: str = KEY, by: Principal = SYSTEM) -> None:
     """Store events as they come through a door, from ourselves unless told."""
-    bodies = [json.dumps({**payload, "conversation_id": key}) for payload in payloads]
-    log.append([from_bus(f"stream:{key}", None, body, parse(body.encode()), by) for body in bodies])
+    log.append([unchecked(key, payload, by) for payload in payloads])
 
 
 def token(text: str, turn: int = 1) -> dict[str, Any]:
@@ -205,13 +203,6 @@ def test_what_is_still_being_imported_is_not_found(browser: Client) -> None:
     Conversation.objects.create(key="staged", is_staged=True)
 
     assert browser.get(reverse("conversation", args=["staged"])).status_code == 404
-
-
-@pytest.mark.parametrize("name", ["conversation", "conversation-entries", "conversation-panel"])
-def test_nothing_here_takes_a_post(browser: Client, name: str) -> None:
-    say("here")
-
-    assert browser.post(reverse(name, args=[KEY])).status_code == 405
 
 
 def test_a_stranger_is_led_to_sign_in_and_back() -> None:

@@ -1,6 +1,5 @@
 """The conversations page: what is listed, in which order, what each row tells, what the filter finds."""
 
-import json
 import re
 import time
 from datetime import UTC, datetime
@@ -281,7 +280,7 @@ def test_the_api_refuses_a_limit_out_of_range(browser: Client, limit: str) -> No
 def move(browser: Client, last_seq: int, seen: int, key: str = "a") -> Any:
     """Move the marker."""
     body = {"conversation_id": key, "last_seq": last_seq, "messages_seen": seen}
-    return browser.post("/api/v1/read-markers", json.dumps(body), content_type="application/json")
+    return browser.post("/api/v1/read-markers", body, content_type="application/json")
 
 
 def test_an_imported_row_has_nothing_unread_until_something_comes(browser: Client, maria: User) -> None:
@@ -349,7 +348,7 @@ def test_a_marker_without_a_count_takes_the_messages_up_to_it(browser: Client) -
     log.append([from_internal("a", payload | {"content": f"{n}"}, SYSTEM) for n in range(5)])
 
     answer = browser.post(
-        "/api/v1/read-markers", json.dumps({"conversation_id": "a", "last_seq": 3}), content_type="application/json"
+        "/api/v1/read-markers", {"conversation_id": "a", "last_seq": 3}, content_type="application/json"
     )
 
     assert answer.json()["messages_seen"] == 3
@@ -370,12 +369,6 @@ def test_a_marker_for_nothing_or_of_nonsense_is_refused(browser: Client) -> None
     assert move(browser, 1, 1, key="unknown").status_code == 404
     assert move(browser, -1, 1).status_code == 400
     assert move(browser, 2**60, 1).json()["error"]["field"] == "last_seq"
-
-
-def test_nobody_sees_the_list_without_signing_in(client: Client) -> None:
-    assert client.get("/").status_code == 302
-    assert client.get("/api/v1/conversations").status_code == 401
-    assert client.get("/api/v1/read-markers").status_code == 401
 
 
 def test_a_row_that_cannot_be_drawn_is_its_key_and_spares_the_others(browser: Client, caplog: Any) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from conversations.access.accounts import tokens
 from conversations.conversation import control
-from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
+from conversations.core.errors import Conflict, Invalid, NotFound
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, AuditEntry, AutoApprovalRule, Event, Role, Run, ToolCall
 from conversations.runs import stop_and_rerun
@@ -18,19 +18,13 @@ from conversations.runs.policy.evaluate import PolicyRule
 from tests.runs.approvals.test_decision_races import at_once
 from tests.support import teamwork
 from tests.support.agents_running import event_bodies
-from tests.support.cast import STRANGER, audit_summary, cast, last_entry
+from tests.support.cast import audit_summary, last_entry
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("town")]
 
 ELM = AutoApprovalScope(
     is_exact=True, arguments={"street": "Elm"}, agent="Dialogue", tool="file_incident", lookup_key="bare:x"
 )
-
-
-@pytest.fixture
-def people():
-    teamwork.team()
-    return cast()
 
 
 def rule(by="user:april", **more):
@@ -269,23 +263,6 @@ def test_the_next_call_like_it_is_approved_and_another_waits(people):
     teamwork.ask(people["operator"], key="three", args={"street": "Mill"})
 
     assert auto_approval.approve_waiting() == [like.id]
-
-
-def test_who_may_not_decide_makes_and_revokes_no_rule(people):
-    approval = teamwork.ask(people["operator"])
-    made = rule()
-
-    for who in (people["operator"], people[""], STRANGER):
-        for deed in (
-            lambda who=who: auto_approval_edit.approve_and_make_rule(who, approval.id, AutoApprovalScope()),
-            lambda who=who: auto_approval_edit.make_rule(who, ELM),
-            lambda who=who: auto_approval_edit.revoke_rule(who, made.id),
-        ):
-            with pytest.raises(NotAllowed):
-                deed()
-            assert last_entry().outcome == "refused"
-    assert AutoApprovalRule.objects.count() == 1
-    assert Approval.objects.get().status == "pending"
 
 
 def test_of_two_who_approve_always_one_makes_a_rule(people):
