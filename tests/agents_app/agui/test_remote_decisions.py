@@ -127,7 +127,7 @@ def test_a_decision_whose_arguments_are_gone_approves_nothing_else(decision):
 
 @pytest.mark.parametrize("deep", ["[" * 100_000, '{"a":' * 100_000])
 def test_a_response_that_is_nested_without_end_is_passed_on_as_the_text_it_is(deep):
-    (entry,) = run_history.resume_of([Answered("c", deep, "")], {"c": Decision("respond", "", output=deep)})
+    (entry,) = remote_input.resume_of([Answered("c", deep, "")], {"c": Decision("respond", "", output=deep)})
 
     assert (entry.payload, entry.interrupt_id) == (deep, "None")
 
