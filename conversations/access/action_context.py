@@ -8,10 +8,11 @@ from django.db import transaction
 from conversations.access import permissions
 from conversations.access.audit import chain, refusal_counter
 from conversations.access.permissions import Who
-from conversations.core.errors import Conflict, Invalid, NotAllowed
+from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.core.principals import SYSTEM, Principal
 from conversations.core.write_transaction import in_write_transaction, lock_actions, write_transaction
 from conversations.events import commit_listeners
+from conversations.models import Conversation
 
 
 @contextmanager
@@ -48,6 +49,14 @@ def audited_action(
     if refused is not None:
         refused.is_recorded = True
         raise refused
+
+
+def find_conversation(key: str) -> Conversation:
+    """Return a visible conversation. Raises NotFound."""
+    row = Conversation.objects.visible().filter(key=key).first()
+    if row is None:
+        raise NotFound(f"there is no conversation {key[:80]!r}")
+    return row
 
 
 def check_reason(reason: str, most: int = chain.MAX_REASON) -> None:

@@ -7,10 +7,10 @@ person's last thumb on an event counts, notes add up. The same client id again r
 import json
 from typing import NamedTuple
 
-from conversations.access.action_context import audited_action, event_author
+from conversations.access.action_context import audited_action, event_author, find_conversation
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
-from conversations.core.errors import IdReused, Invalid, NotFound
+from conversations.core.errors import IdReused, Invalid
 from conversations.core.ids import derived_id
 from conversations.core.principals import Principal
 from conversations.events import log, payload
@@ -41,9 +41,7 @@ def annotate(
     text = _checked(thumb, text.strip(), client_id)
     target = f"conversation:{conversation}"
     with audited_action(by, "annotate", target, right="annotate") as principal:
-        row = Conversation.objects.visible().filter(key=conversation).first()
-        if row is None:
-            raise NotFound(f"there is no conversation {conversation[:80]!r}")
+        row = find_conversation(conversation)
         event = _find(row, about)
         writer, doer = event_author(principal)
         id_ = _id_of(principal, conversation, client_id)

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from django.db.models import Q, QuerySet
 
-from conversations.access.action_context import audited_action, check_reason, event_author
+from conversations.access.action_context import audited_action, check_reason, event_author, find_conversation
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core import principals
-from conversations.core.errors import Invalid, NotAllowed, NotFound, SwitchboardError, TooLate
+from conversations.core.errors import Invalid, NotAllowed, SwitchboardError, TooLate
 from conversations.core.ids import new_id
 from conversations.core.micros import to_datetime
 from conversations.core.principals import Principal
@@ -137,9 +137,7 @@ def _performing(by: Who, verb: str, key: str, reason: str) -> Iterator[tuple[Pri
     the audit log."""
     with audited_action(by, verb, f"conversation:{key}", right="control") as principal:
         check_reason(reason)
-        row = Conversation.objects.visible().filter(key=key).first()
-        if row is None:
-            raise NotFound(f"there is no conversation {key[:80]!r}")
+        row = find_conversation(key)
         yield principal, Conversation.objects.locked(row.pk)
         _notify_external_agents(row, principal, verb, reason)
         chain.add_entry(principal, verb, f"conversation:{key}", reason=reason, correlation={"conversation": key})

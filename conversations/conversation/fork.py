@@ -8,7 +8,7 @@ Long histories are copied in pages before the action's own transaction; nobody s
 
 from typing import Any, NamedTuple
 
-from conversations.access.action_context import audited_action, check_reason, event_author
+from conversations.access.action_context import audited_action, check_reason, event_author, find_conversation
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.conversation.post_message import MAX_CONTENT
@@ -228,9 +228,7 @@ def _check(text: str | None, reason: str, client_id: str) -> None:
 
 
 def _parent(key: str, at: int) -> Conversation:
-    conversation = Conversation.objects.visible().filter(key=key).first()
-    if conversation is None:
-        raise NotFound(f"there is no conversation {key[:80]!r}")
+    conversation = find_conversation(key)
     if not 1 <= at <= conversation.head_seq:
         raise Invalid(f"must be an event from 1 to {conversation.head_seq:,}; got {at:,}", field="at")
     return conversation

@@ -15,7 +15,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import Q
 
-from conversations.access.action_context import audited_action, event_author
+from conversations.access.action_context import audited_action, event_author, find_conversation
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, Invalid
@@ -32,7 +32,7 @@ from conversations.redaction.call_field import spellings_of_word
 from conversations.redaction.id_forms import ErasedId
 from conversations.redaction.redact import ID_FIELD, Redacted
 from conversations.redaction.replaced_bodies import NamedDigest
-from conversations.redaction.selection import MAX_EVENTS, Part, find_conversation
+from conversations.redaction.selection import MAX_EVENTS, Part
 from conversations.search import index_writer
 from conversations.telemetry.late_names import MOVED
 

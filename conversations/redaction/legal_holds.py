@@ -7,12 +7,11 @@ from collections.abc import Collection
 from django.db.models import Q
 from django.db.models.query import QuerySet
 
-from conversations.access.action_context import audited_action, check_reason
+from conversations.access.action_context import audited_action, check_reason, find_conversation
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, Invalid, NotFound
 from conversations.models import LegalHold
-from conversations.redaction.selection import find_conversation
 
 MAX_REASON = 500
 EVERYTHING = "*"

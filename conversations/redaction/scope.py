@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Q
 
+from conversations.access.action_context import find_conversation
 from conversations.access.permissions import Who
 from conversations.core import write_ahead_log
 from conversations.core.bounded_groups import blocks
@@ -139,7 +140,7 @@ def preview(scope: RedactionScope) -> list[RedactedPlace]:
     if scope.terms:
         return []
     if scope.is_id:
-        return _places_of_id(selection.find_conversation(scope.conversation))
+        return _places_of_id(find_conversation(scope.conversation))
     merged: dict[int, tuple[Conversation, dict[int, str]]] = {}
     for parts in _parts(scope):
         for part in parts:

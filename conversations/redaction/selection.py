@@ -12,6 +12,7 @@ from typing import NamedTuple
 from django.db import connection
 from django.db.models import Q
 
+from conversations.access.action_context import find_conversation
 from conversations.core.errors import Invalid, NotFound
 from conversations.core.plain_text import short_title
 from conversations.events import payload
@@ -49,14 +50,6 @@ def range_of(text: str, most: int) -> range | None:
     match = _RANGE.fullmatch(text)
     first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
     return range(first, last + 1) if 0 <= last - first < most else None
-
-
-def find_conversation(key: str) -> Conversation:
-    """Return a visible conversation. Raises NotFound."""
-    row = Conversation.objects.visible().filter(key=key).first()
-    if row is None:
-        raise NotFound(f"there is no conversation {key[:80]!r}")
-    return row
 
 
 def parts_of(key: str, seqs: Collection[int]) -> list[Part]:

@@ -6,11 +6,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonRes
 from django.urls import reverse
 
 from conversations.access import permissions
+from conversations.access.action_context import find_conversation
 from conversations.conversation import annotate
-from conversations.core.errors import NotFound, SwitchboardError
+from conversations.core.errors import SwitchboardError
 from conversations.events.log import annotation_reads
 from conversations.events.log.records import Stored
-from conversations.models import Conversation
 from dashboard.api.openapi.operations import Operation, endpoint, up_to
 from dashboard.api.request_input import MAX_SEQ, read_body, whole_number
 from dashboard.api.schemas.annotations import Annotations, AnnotationStored, ToAnnotate
@@ -41,9 +41,7 @@ def annotations(request: HttpRequest, cid: str) -> HttpResponse:
     limit = whole_number(request, "limit", most=MAX_LIMIT, default=DEFAULT_LIMIT)
     before = whole_number(request, "before", most=MAX_SEQ, default=MAX_SEQ)
     about = whole_number(request, "about", most=MAX_SEQ, default=MAX_SEQ) if "about" in request.GET else None
-    row = Conversation.objects.visible().filter(key=cid).first()
-    if row is None:
-        raise NotFound(f"there is no conversation {cid[:80]!r}")
+    row = find_conversation(cid)
     page = annotation_reads.before(row.pk, before, about, limit + 1)
     items = [
         {"seq": item.seq, "about": item.about, "by": item.author, "at": item.at, "thumb": item.thumb, "text": item.text}

@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError
 
+from conversations.access.action_context import find_conversation
 from conversations.core import schema_state
 from conversations.core.errors import Conflict, NotFound, SwitchboardError
 from conversations.core.plain_text import counted
@@ -20,7 +21,6 @@ from conversations.management.recorded_text import RecordedTextCommand
 from conversations.models import Agent
 from conversations.redaction import expiry, journal, retention_clock, retention_job, retention_rules
 from conversations.redaction.expiry import RetentionScope
-from conversations.redaction.selection import find_conversation
 
 DAY_US = 86_400_000_000
 PROGRESS = "Expired: {} of {} events that are old enough"
