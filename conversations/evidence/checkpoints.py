@@ -31,16 +31,21 @@ class Signer:
         """Return the keys, made where there are none and the record was never signed. None where it is signed by keys
         that are elsewhere. Raises `Unavailable`."""
         known = verifier_keys()  # first: another tree moves the file away before it forgets the keys
-        key = signing_key.load(self.path)
-        if key is None and not known:
-            key = signing_key.make(self.path, self._origin)
-        if key is None:
-            return None
         if not known:
-            text = "\n".join(map(str, key.verifier_keys))
-            meta, _ = Meta.objects.get_or_create(name=KEYS, defaults={"value": text})
-            known = [notes.parse_key(line) for line in meta.value.split("\n")]
-        return key if known == key.verifier_keys else None
+            self._enter()
+            known = verifier_keys()
+        key = signing_key.load(self._path)
+        return key if key is not None and known == key.verifier_keys else None
+
+    def _enter(self) -> None:
+        """Enter the keys of this place, made where there are none, as those that count. Of nodes that start together,
+        each with a data directory of its own, one makes keys: the others wait for its row."""
+        with write_transaction():
+            meta, is_first = Meta.objects.get_or_create(name=KEYS, defaults={"value": ""})
+            if is_first:
+                key = signing_key.load(self._path) or signing_key.make(self._path, self._origin)
+                meta.value = "\n".join(map(str, key.verifier_keys))
+                meta.save()
 
     def has_keys(self) -> bool:
         """Return whether the keys that the database names are here. Raises `Unavailable`."""

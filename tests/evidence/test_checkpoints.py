@@ -125,6 +125,23 @@ def test_a_tree_that_begins_anew_during_a_signing_is_signed_with_its_own_keys(si
     assert notes.verified(notes.parse(state.note()), checkpoints.verifier_keys())
 
 
+def test_of_two_nodes_that_start_together_only_the_first_leaves_keys(signer, tmp_path, monkeypatch):
+    other, known = Signer(tmp_path / "other" / "k.json"), checkpoints.verifier_keys
+
+    def read_before_another_node():
+        before = known()
+        monkeypatch.setattr(checkpoints, "verifier_keys", known)
+        assert signer.key()
+        return before
+
+    monkeypatch.setattr(checkpoints, "verifier_keys", read_before_another_node)
+
+    assert other.key() is None
+
+    assert not other.path.exists()
+    assert signer.has_keys()
+
+
 def test_a_staged_and_a_demo_conversation_are_left_out(signer):
     say("a"), say("b")
     Conversation.objects.filter(key="a").update(is_demo=True)
