@@ -32,11 +32,12 @@ class Destination(Protocol):
 
 
 class LocalDatabase:
-    """The log of this process, which holds the data directory alone. Creates the tables if there are none."""
+    """The log of this process, which holds the data directory alone. Creates the tables if there are none. Older ones
+    are migrated on SQLite, and refused on PostgreSQL, which others may serve: CommandError."""
 
     def __init__(self, name: str) -> None:
         self._principal = principals.import_principal(name)
-        schema_state.bring_up_to_date()
+        schema_state.bring_up_to_date() if connection.vendor == "sqlite" else schema_state.ensure()
         log.discard_staged()  # on SQLite nobody else can be importing
         if connection.vendor == "sqlite":  # the only writer looks after the write-ahead log (§6)
             be_writer(connection.cursor())

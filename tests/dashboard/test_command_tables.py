@@ -13,10 +13,11 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from conversations.core import schema_state
 from conversations.core.node_heartbeat import Heartbeat
-from conversations.models import Node, User
+from conversations.models import Conversation, Node, User
 from conversations.realtime.readiness import Readiness, not_ready
 from conversations.realtime.server_runtime import ServerRuntime
 from tests.support.live import ROOT
+from tests.support.recorded import OWN
 
 AT_ONCE = ("user ida --role viewer", "user bob --role viewer", "token robot --role agent", "migrate")
 
@@ -73,6 +74,19 @@ def test_a_process_that_keeps_running_migrates_the_file_that_it_holds():
 
     assert not schema_state.is_behind()
     assert "conversations_telemetrytrace" in connection.introspection.table_names()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="a file is migrated by whoever holds it")
+@pytest.mark.parametrize("command", ["import", "play"])
+def test_a_recording_migrates_no_database_that_others_use(command, older_tables, tmp_path, settings):
+    settings.DATA_DIR = tmp_path
+
+    with pytest.raises(CommandError, match="have an older version: run `switchboard migrate`"):
+        call_command(command, str(OWN / "chat.json"))
+
+    assert schema_state.is_behind()
+    assert not Conversation.objects.exists()
 
 
 NEWER = "9999_of_a_newer_version"
