@@ -1,5 +1,7 @@
 """Create and migrate the tables, for every command that may run first."""
 
+import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -16,6 +18,10 @@ from django.db.migrations.recorder import MigrationRecorder
 
 from conversations.core import data_dir
 
+logger = logging.getLogger(__name__)
+
+WAITING = "waiting for migrations: run `switchboard migrate`"
+POLL_S = 0.5  # seconds between looks whether another process has migrated the tables
 APP = "conversations"  # the app of the record's tables
 LOCK = 0x5377_6974  # PostgreSQL's advisory lock of this product's migrations, any number of its own
 
@@ -40,6 +46,10 @@ def prepare_service() -> None:
     PostgreSQL it waits for `switchboard migrate`. Raises CommandError for SQLite's tables of a newer version."""
     if connection.vendor == "sqlite" or not _has_tables():
         bring_up_to_date()
+    elif is_behind():
+        logger.warning("%s", WAITING)
+        while is_behind():
+            time.sleep(POLL_S)
 
 
 def bring_up_to_date(begin: Callable[[], object] = lambda: None) -> None:

@@ -33,8 +33,6 @@ from conversations.transport import relay_start
 
 logger = logging.getLogger(__name__)
 
-POLL_AGAIN_S = 0.5  # for tables that do not exist yet
-
 
 class ServerRuntime:
     """The runtime of a server process. Created before the loop runs; `start` and `stop` run in it."""
@@ -123,7 +121,7 @@ class ServerRuntime:
             except (Unavailable, DatabaseError) as error:
                 self.state = error.message if isinstance(error, Unavailable) else unavailable(error).message
                 logger.warning("%s", self.state)
-                await asyncio.sleep(POLL_AGAIN_S)
+                await asyncio.sleep(schema_state.POLL_S)
             else:
                 return
 
@@ -133,7 +131,7 @@ class ServerRuntime:
             if reason != self.state:
                 logger.warning("%s", reason)
                 self.state = reason
-            await asyncio.sleep(POLL_AGAIN_S)
+            await asyncio.sleep(schema_state.POLL_S)
 
     async def change_epoch(self, old: str, *, spared: GuardedSocket) -> bool:
         """Start a new epoch, once, because a client has seen a later history than the database has. Return whether this
@@ -178,6 +176,6 @@ class ServerRuntime:
 
 def _missing() -> str:
     try:
-        return "waiting for migrations: run `switchboard migrate`" if schema_state.is_behind() else ""
+        return schema_state.WAITING if schema_state.is_behind() else ""
     except DatabaseError as error:
         return str(unavailable(error))

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -87,6 +88,25 @@ def test_a_recording_migrates_no_database_that_others_use(command, older_tables,
 
     assert schema_state.is_behind()
     assert not Conversation.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="a file is migrated by whoever holds it")
+def test_a_process_that_keeps_running_waits_for_the_tables_of_its_version(older_tables, monkeypatch, caplog):
+    waits = []
+
+    def migrate_elsewhere(seconds):
+        waits.append(seconds)
+        if len(waits) == 2:
+            MigrationRecorder(connection).record_applied("conversations", schema_state.newest())
+
+    monkeypatch.setattr(time, "sleep", migrate_elsewhere)
+
+    schema_state.prepare_service()
+
+    assert len(waits) == 2
+    assert not schema_state.is_behind()
+    assert caplog.messages == ["waiting for migrations: run `switchboard migrate`"]
 
 
 NEWER = "9999_of_a_newer_version"

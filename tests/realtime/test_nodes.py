@@ -68,7 +68,7 @@ def test_a_web_node_whose_database_goes_away_while_it_starts_begins_anew(monkeyp
     monkeypatch.setattr(RollbackWatch, "look", look)
     monkeypatch.setattr("conversations.realtime.server_runtime.schema_state.is_behind", lambda: False)
     monkeypatch.setattr("conversations.realtime.server_runtime.epoch.current", lambda: "e1")
-    monkeypatch.setattr("conversations.realtime.server_runtime.POLL_AGAIN_S", 0.01)
+    monkeypatch.setattr("conversations.core.schema_state.POLL_S", 0.01)
 
     asyncio.run(asyncio.wait_for(engine._until_prepared(RollbackWatch(tmp_path)), 60))
 
