@@ -53,7 +53,7 @@ from conversations.asgi.topics import PREFIX as TOPICS
 from conversations.asgi.topics import TopicEndpoint
 from conversations.core.background_loop import cancel_all, run_forever
 from conversations.core.errors import Unavailable
-from conversations.events.log import commit_batch
+from conversations.events.log import commit_batch, discard_staged
 from conversations.evidence.checkpointer import Checkpointer
 from conversations.realtime.server_runtime import ServerRuntime
 from conversations.redaction.retention_job import RetentionJob
@@ -71,6 +71,7 @@ logger = logging.getLogger(__name__)
 
 SWITCH_INTERVAL = 0.0001  # seconds: the loop and the writer get their turn beside busy threads
 REQUESTS_EVERY = 5.0  # seconds between looks for approval requests that are over
+STAGED_EVERY = 3600.0  # seconds between looks for what abandoned imports have staged
 REFUSALS_EVERY = 20.0  # seconds between looks at what was counted
 ALWAYS = ("/healthz", "/readyz")  # answered before the start is over, too
 TEAMS, LOADING = "teams", "loading its agents"  # a part that is not ready until they are imported
@@ -221,6 +222,8 @@ class Application:
             self.local_door.open(self.url)
         self._keep(run_forever(_write_refusals, what="counting refusals"), "refusals")
         self._keep(run_forever(_end_requests, what="ending approval requests"), "approval requests")
+        if settings.CONFIG.database_url:  # a file's is removed before it is served: all the rest is of live imports
+            self._keep(run_forever(_discard_staged, what="removing abandoned imports"), "abandoned imports")
         self._has_started = True
         gc.set_threshold(*COLLECT)
         if self.url:
@@ -333,6 +336,11 @@ def _import_pages() -> None:
 async def _write_refusals() -> None:
     await asyncio.sleep(REFUSALS_EVERY)
     await asyncio.to_thread(refusal_counter.flush)
+
+
+async def _discard_staged() -> None:
+    await asyncio.to_thread(discard_staged)
+    await asyncio.sleep(STAGED_EVERY)
 
 
 async def _end_requests() -> None:

@@ -34,7 +34,7 @@ class Signer:
         if not known:
             self._enter()
             known = verifier_keys()
-        key = signing_key.load(self._path)
+        key = signing_key.load(self.path)
         return key if key is not None and known == key.verifier_keys else None
 
     def _enter(self) -> None:
@@ -43,7 +43,7 @@ class Signer:
         with write_transaction():
             meta, is_first = Meta.objects.get_or_create(name=KEYS, defaults={"value": ""})
             if is_first:
-                key = signing_key.load(self._path) or signing_key.make(self._path, self._origin)
+                key = signing_key.load(self.path) or signing_key.make(self.path, self._origin)
                 meta.value = "\n".join(map(str, key.verifier_keys))
                 meta.save()
 

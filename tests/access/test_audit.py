@@ -386,4 +386,4 @@ def test_verify_leaves_out_what_is_still_staged(capsys):
 
     assert code == 0
     assert printed.startswith("0 audit entries are intact\n0 events are intact\n")
-    assert "1 conversations with 5 events are staged" in printed
+    assert "have staged 1 conversation with 5 events." in printed

@@ -80,7 +80,7 @@ def test_verify_names_how_many_conversations_are_staged():
 
     call_command("verify", stdout=output)
 
-    assert "2 conversations with 2 events are staged" in output.getvalue()
+    assert "have staged 2 conversations with 2 events." in output.getvalue()
 
 
 def test_a_removal_that_breaks_off_leaves_no_message_without_its_text(monkeypatch):

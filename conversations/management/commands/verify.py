@@ -13,6 +13,7 @@ from django.db import DatabaseError
 
 from conversations.core import schema_state, sqlite_integrity
 from conversations.core.errors import Invalid, reason_of
+from conversations.core.plain_text import counted
 from conversations.events import verify_chains
 from conversations.evidence import verify_record, witnesses
 from conversations.evidence.notes import SignedNote
@@ -21,8 +22,8 @@ from conversations.evidence.verify_record import RecordCheck
 from conversations.management.recorded_text import RecordedTextCommand
 
 STAGED = (
-    "{:,} conversations with {:,} events are staged by unfinished imports or removals. They are not part of the"
-    " record and were not checked. Abandoned ones are removed when `switchboard serve` starts."
+    "Unfinished imports or removals have staged {} with {}. That is not part of the record and was not checked. What"
+    " was abandoned is removed by `switchboard serve`: with SQLite when it starts, with PostgreSQL within two hours."
 )
 TELL_EVERY = 2.0  # seconds
 
@@ -61,7 +62,7 @@ class Command(RecordedTextCommand):
             raise CommandError(f"the database cannot be read completely: {error}") from None
         conversations, events = verify_chains.staged()
         if conversations:
-            self.stdout.write(STAGED.format(conversations, events))
+            self.stdout.write(STAGED.format(counted(conversations, "conversation"), counted(events, "event")))
         if not is_ok:
             sys.exit(1)
 
