@@ -47,6 +47,22 @@ def test_one_speaks_as_an_agent_with_the_keyboard_alone(served: Server, window: 
     assert in_every_look(window, "speak") == {}
 
 
+@pytest.mark.slow
+def test_each_message_under_an_agents_name_shows_who_sent_it(served: Server, window: Page) -> None:
+    """A row after one of the same agent repeats no head, but this one."""
+    as_triage = "recipient='chat:twice', sender='agent:Triage', content='Go.', reason='x'"
+    post = "from conversations.conversation.post_message import post"
+    work(served, f"{post}\n[post(o, 'twice', client_id=n, title='Twice' * (n == '1'), {as_triage}) for n in '12']")
+    window.goto("/conversations/twice/")
+    senders = window.locator(".event[data-kind=message] .principal")
+    expect(senders).to_have_text(["sent by owner"] * 2)
+    assert window.locator(".event[data-by][data-follow]").count() == 1
+
+    clips = [sender.evaluate("(name) => getComputedStyle(name.closest('.head')).clipPath") for sender in senders.all()]
+
+    assert clips == ["none", "none"]
+
+
 @pytest.mark.thorough
 def test_what_becomes_of_words_changes_before_ones_eyes(served: Server, window: Page) -> None:
     work(
