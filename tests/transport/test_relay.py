@@ -119,6 +119,30 @@ def test_a_topic_that_redis_refuses_has_nothing_else_sent_twice(nursery, place, 
     assert "signal:go" in child.output()
 
 
+@pytest.fixture
+def reading_only(bus):
+    """Redis accepts no write for now."""
+    bus.config_set("min-replicas-to-write", 1)
+    yield
+    bus.config_set("min-replicas-to-write", 0)
+
+
+@pytest.mark.usefixtures("reading_only")
+def test_a_write_that_redis_refuses_is_a_warning_until_it_is_sent(nursery, place, bus):
+    def state():
+        rows = place.rows("SELECT facts FROM conversations_node WHERE kind='recorder'")
+        facts = json.loads(rows[0][0]) if rows else {"redis": "", "warnings": []}
+        return facts["redis"], len(facts["warnings"])
+
+    publish(nursery, place, "chat:conv", envelope("conv", 1), "b-1")
+    nursery.record(place)
+
+    until(lambda: state() == ("ok", 1), what="the warning")
+    bus.config_set("min-replicas-to-write", 0)
+    until(lambda: not unsent(place), what="the post to be sent")
+    until(lambda: state() == ("ok", 0), what="the warning to be over")
+
+
 def test_streams_are_trimmed_only_when_asked(nursery, place, bus):
     for n in range(1, 301):
         add(bus, "chat:conv", envelope("conv", n), f"b-{n}")

@@ -171,7 +171,7 @@ class RecorderService:
                 raise
             except Exception as error:
                 tries = 1 if time.monotonic() - began > 5 * BACKOFF[-1] else tries + 1
-                if isinstance(error, redis.RedisError | OSError):
+                if what == "reading" and isinstance(error, redis.RedisError | OSError):
                     self.redis = str(error) or type(error).__name__
                 self._note(what, error, is_old=tries > 1)
                 await asyncio.sleep(BACKOFF[min(tries, len(BACKOFF) - 1)])
