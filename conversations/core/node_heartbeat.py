@@ -37,10 +37,11 @@ def worker_node(worker: str) -> str:
     return f"{worker[:92]}-worker"
 
 
-def is_alive(name: str) -> bool:
-    """Return whether a process is alive, by the name of its row."""
+def is_alive(name: str, *, after: int = 0) -> bool:
+    """Return whether a process is alive, by the name of its row, and has been seen later than `after`, in µs UTC by the
+    database's clock."""
     seen = Node.objects.filter(name=name).values_list("seen_at", flat=True).first()
-    return seen is not None and _is_fresh(seen, database_now())
+    return seen is not None and seen > after and _is_fresh(seen, database_now())
 
 
 class Heartbeat:

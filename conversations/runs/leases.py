@@ -79,16 +79,24 @@ def is_abandoned(run: Run) -> bool:
 
 
 def interrupt_locked(run: Run, conversation: Conversation, by: Principal) -> bool:
-    """End a run whose worker is gone, with its conversation locked. False: it was renewed since it was read."""
+    """End a run whose lease its worker did not renew, with its conversation locked. False: it was renewed since it was
+    read."""
     if not Run.objects.mine(run.id, run.attempt).filter(lease_until=run.lease_until).update(lease_until=None):
         return False
     writer, by_whom = (by, {}) if by == SYSTEM else event_author(by)
-    why = f"the worker {run.worker} is gone; nothing was repeated"
+    why = f"{_reason(run)}; nothing was repeated"
     calls = ToolCall.objects.executing_in(run.id)
     fields: dict[str, object] = {"id": new_id(), "run_id": run.id, "agent": run.agent, "reason": why, "calls": calls}
     fields |= run.end_fields | by_whom
     log.append([log.from_internal(conversation.key, {"event": "run.interrupted", **fields}, writer)])
     return True
+
+
+def _reason(run: Run) -> str:
+    """Say what became of a run's worker: one that was seen after the lease had ended has outlived it."""
+    if run.lease_until and node_heartbeat.is_alive(node_heartbeat.worker_node(run.worker), after=run.lease_until):
+        return f"the worker {run.worker} did not renew its lease in time (no database, or too busy)"
+    return f"the worker {run.worker} is gone"
 
 
 def _interrupt(run: Run) -> bool:

@@ -1,5 +1,7 @@
 """Runs that a dead worker left behind a lease that cannot be: the clock was ahead when it was taken."""
 
+import json
+
 import pytest
 
 from conversations.core import node_heartbeat
@@ -64,6 +66,21 @@ def test_a_beat_of_the_future_is_no_sign_of_life(stuck, people):
 
     assert Run.objects.get().status == "interrupted"
     assert [is_there for _, is_there in node_heartbeat.known_nodes()] == [False]
+
+
+@pytest.mark.parametrize(
+    ("seen_after_s", "reason"),
+    [(4, "the worker host:1 did not renew its lease in time"), (-4, "the worker host:1 is gone")],
+)
+def test_a_worker_that_outlived_its_lease_is_not_called_gone(seen_after_s, reason):
+    claimed()
+    ended_at = database_now() - 5_000_000
+    Run.objects.update(lease_until=ended_at)
+    beat("host:1", ended_at + seen_after_s * 1_000_000)
+
+    leases.interrupt_expired()
+
+    assert json.loads(Event.objects.latest("seq").body)["reason"].startswith(reason)
 
 
 def test_a_run_with_an_ended_lease_is_freed_without_any_worker(people):

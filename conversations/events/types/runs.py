@@ -148,7 +148,7 @@ class RunCancelled(RunEndEvent):
     traits={"wakes_worker", "holds_run"},
 )  # fmt: skip
 class RunInterrupted(RunEndEvent):
-    """Its worker is gone; nothing is done again by itself."""
+    """Its worker is gone, or did not renew its lease in time; nothing is done again by itself."""
 
     event: Literal["run.interrupted"] = "run.interrupted"
     reason: str
