@@ -18,6 +18,7 @@ from conversations.access.audit import refusal_counter
 from conversations.access.authentication import Caller
 from conversations.asgi import route
 from conversations.core import principals
+from conversations.core.background_loop import take_error
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import NotAllowed, NotSignedIn
 from conversations.core.recently_used import RecentlyUsed
@@ -131,6 +132,7 @@ class TokenAuthenticator:
         if task is None:
             task = self._pending_lookups[secret] = asyncio.create_task(self._ask(secret))
             task.add_done_callback(lambda _: self._pending_lookups.pop(secret, None))
+            task.add_done_callback(take_error)
         return await asyncio.shield(task)
 
     async def _ask(self, secret: str) -> Caller | None:

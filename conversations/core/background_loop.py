@@ -65,6 +65,13 @@ class FailureLog:
         self._in_a_row = 0
 
 
+def take_error(shared: asyncio.Future[Any]) -> None:
+    """Take the error of work that may end after all who waited for it have given up: asyncio logs one that nobody
+    takes. For `add_done_callback`."""
+    if not shared.cancelled():
+        shared.exception()
+
+
 async def cancel_all(tasks: Iterable[asyncio.Future[Any] | None]) -> None:
     """Cancel tasks, and wait until they have ended in any way."""
     ending = [task for task in tasks if task is not None]

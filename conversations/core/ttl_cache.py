@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from conversations.core.background_loop import take_error
 from conversations.core.db_threads import RunInThread
 
 FRESH = 0.5  # seconds for which what was read is good, in every process; a change binds the next call within 1 s
@@ -51,6 +52,7 @@ class TtlCache(Generic[Value]):
         reading = self._shared_reading()
         if reading is None:
             reading = asyncio.ensure_future(do(self.answer))
+            reading.add_done_callback(take_error)
             self._reading = self._changes, time.monotonic(), reading
         return await asyncio.shield(reading)  # of a run that is cancelled, others may wait for it
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from django.db import connection
 
 from conversations.core import db_threads, schema_state
+from conversations.core.background_loop import take_error
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.status import OK
 
@@ -56,6 +57,7 @@ class Readiness:
             return
         if self._looking is None or self._looking.done():
             self._looking = asyncio.get_running_loop().run_in_executor(self._pool, self._ask)
+            self._looking.add_done_callback(take_error)
         try:
             await asyncio.wait_for(asyncio.shield(self._looking), PATIENCE)
         except TimeoutError:

@@ -1,7 +1,9 @@
 """A process tells of itself, and is gone when it stops telling."""
 
 import asyncio
+import gc
 import json
+import threading
 
 import pytest
 from django.db import DatabaseError
@@ -13,6 +15,7 @@ from conversations.core.node_heartbeat import Heartbeat
 from conversations.events import epoch
 from conversations.models import Node
 from conversations.realtime.node_facts import NodeMetrics
+from conversations.realtime.readiness import Readiness
 from conversations.realtime.rollback_watch import RollbackWatch
 from conversations.realtime.server_runtime import ServerRuntime
 
@@ -76,3 +79,28 @@ def test_a_web_node_whose_database_goes_away_while_it_starts_begins_anew(monkeyp
     assert states[0] == "starting"
     assert states[1] == "the database cannot answer now"
     assert "reset by peer" in states[2]
+
+
+def test_a_look_that_fails_after_its_answer_was_given_leaves_no_unretrieved_error(monkeypatch):
+    errors, ends = [], threading.Event()
+
+    def fail_late(readiness):
+        ends.wait(30)
+        raise Unavailable("couldn't get a connection")
+
+    monkeypatch.setattr(Readiness, "_ask", fail_late)
+    monkeypatch.setattr("conversations.realtime.readiness.PATIENCE", 0.01)
+
+    async def look():
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context["message"]))
+        readiness = Readiness(ServerRuntime())
+        database = (await readiness.parts())["database"]
+        ends.set()
+        await asyncio.wait([readiness._looking])
+        return database
+
+    database = asyncio.run(look())
+    gc.collect()
+
+    assert database.startswith("no answer within")
+    assert errors == []
