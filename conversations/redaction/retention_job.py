@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import connection
 
 from conversations.core.db_threads import is_unavailable, with_connection
+from conversations.core.errors import Unavailable
 from conversations.core.principals import SYSTEM
 from conversations.core.single_process_lease import SingleProcessLease
 from conversations.core.write_transaction import write_transaction
@@ -24,6 +25,7 @@ from conversations.redaction import expiry, retention_clock, retention_rules
 
 NAME = "retention"  # of the row that says when it last ran, µs UTC
 POLL_EVERY_S = 60.0
+RETRY_EVERY_S = 1.0  # while the database cannot be reached: `/readyz` tells it for no longer than it lasts
 
 
 class RetentionJob(BackgroundThread):
@@ -40,11 +42,16 @@ class RetentionJob(BackgroundThread):
 
     def run(self) -> None:
         """Look every minute whether a round is due, until `close`. Trouble is waited out."""
+        pause = POLL_EVERY_S
         while self._is_open:
-            self._woken.wait(min(POLL_EVERY_S, self._every))
+            self._woken.wait(min(pause, self._every))
             self._woken.clear()
+            pause = POLL_EVERY_S
             try:
                 self._note(with_connection(self._work))
+            except Unavailable as error:
+                self._note_error(error)
+                pause = RETRY_EVERY_S
             except Exception as error:  # whatever it is, the thread must live
                 self._note_error(error)
         connection.close()
