@@ -28,10 +28,15 @@ def replace(path: Path, content: bytes) -> None:
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[IO[bytes]]:
-    """Give a file to write; put it at `path`, also in place of another one, if the block ends without an error. Raises
-    OSError."""
+    """Give a file to write; put it at `path`, also in place of another one, if the block ends without an error. A link
+    stays, and its file is replaced; a device or a pipe is written to. Raises OSError."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            yield file
+        return
+    path = path.resolve()
     with _draft_of(path) as (draft, file):
         yield file
         file.flush()
