@@ -24,6 +24,16 @@ def test_a_target_must_be_named(target):
         call_command("migrate-database", target)
 
 
+@pytest.mark.parametrize("target", ["mysql://x/y", "postgresql:/h/db", "postgresql+psycopg://h/db", "Sqlite:///x"])
+def test_a_misspelled_address_is_no_directory(target, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(CommandError, match=r"TARGET must be postgresql://… or a directory; got [a-zS+]+:…$"):
+        call_command("migrate-database", target)
+
+    assert [path.name for path in tmp_path.iterdir() if path.name != "data"] == []
+
+
 @pytest.mark.slow
 def test_a_database_that_is_not_there_is_named_without_a_traceback():
     with pytest.raises(CommandError) as refused:

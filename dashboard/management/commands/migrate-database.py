@@ -1,6 +1,7 @@
 """`migrate-database TARGET`: move the record between SQLite and PostgreSQL, by a backup that is restored there."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,8 @@ from conversations.models import Node
 from dashboard import kept_files
 
 RESTORE = "from dashboard.cli import main; main()"  # our own command line, which says in words what a database refuses
+TARGET = "TARGET must be postgresql://… or a directory"
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)  # a scheme, which has two letters or more
 SEEN_WITHIN = 15_000_000  # µs: a process whose heartbeat is newer still runs
 
 
@@ -41,7 +44,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, target: str, **options: Any) -> None:
         """Back up, restore there, say what to set."""
         if not target.strip():
-            raise CommandError("TARGET must be postgresql://… or a directory")
+            raise CommandError(TARGET)
+        if not _is_postgresql(target) and _ADDRESS.match(target):
+            raise CommandError(f"{TARGET}; got {target.partition(':')[0]}:…")
         schema_state.ensure()
         signer = Signer(settings.CONFIG.signing_key_path, settings.CONFIG.record_name)
         progress = ProgressLine(self.stderr, "Copying: {} of {} events")
