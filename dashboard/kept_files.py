@@ -7,20 +7,23 @@ from conversations.core.errors import Conflict
 from conversations.redaction import journal
 
 KEYS = "keys"
+SECRET = "secret"
 
 
-def copy(source: Path, target: Path, *, with_secret: bool) -> list[Path]:
-    """Copy the secret, the keys that sign the record, and the journal of redactions, each readable by its owner alone.
-    Return the files made. Raises Conflict where the target has another one of the same name, and OSError; then none is
-    made."""
-    names = ["secret"] * with_secret + [journal.NAME]
-    names += [f"{KEYS}/{path.name}" for path in sorted((source / KEYS).glob("*")) if path.is_file()]
-    missing = [name for name in names if (source / name).is_file() and not _is_there(source / name, target / name)]
+def copy(source: Path, target: Path, *, secret: str) -> list[Path]:
+    """Write the secret key, and copy the keys that sign the record and the journal of redactions, each readable by its
+    owner alone. Return the files made. Raises Conflict where the target has another one of the same name, and OSError;
+    then none is made."""
+    contents = {target / SECRET: secret.encode()}
+    for path in (source / journal.NAME, *sorted((source / KEYS).glob("*"))):
+        if path.is_file():
+            contents[target / path.relative_to(source)] = path.read_bytes()
+    missing = [path for path, content in contents.items() if not _is_there(path, content)]
     made: list[Path] = []
     try:
-        for name in missing:
-            private_file.create(target / name, (source / name).read_bytes())
-            made.append(target / name)
+        for path in missing:
+            private_file.create(path, contents[path])
+            made.append(path)
     except OSError:
         for path in made:
             path.unlink(missing_ok=True)
@@ -28,9 +31,9 @@ def copy(source: Path, target: Path, *, with_secret: bool) -> list[Path]:
     return made
 
 
-def _is_there(source: Path, target: Path) -> bool:
-    if not target.exists():
+def _is_there(path: Path, content: bytes) -> bool:
+    if not path.exists():
         return False
-    if target.read_bytes() != source.read_bytes():
-        raise Conflict(f"the file {target} differs from {source}: move it away first")
+    if path.read_bytes().strip() != content.strip():
+        raise Conflict(f"the file {path} differs from that of this record: move it away first")
     return True

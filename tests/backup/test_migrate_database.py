@@ -61,12 +61,24 @@ def test_the_secret_and_the_keys_go_along_to_a_directory(filled, place):
 
 
 @pytest.mark.slow
+def test_the_secret_of_the_settings_goes_along_to_a_directory(filled, place):
+    server, other = filled(place("postgresql")), place("sqlite")
+    (server.data_dir / "secret").write_text("of an earlier time " * 3)
+
+    server.command("migrate-database", str(other.data_dir))
+
+    secret = other.data_dir / "secret"
+    assert secret.read_text() == server.environment["SWITCHBOARD_SECRET_KEY"]
+    assert secret.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.slow
 def test_another_secret_at_the_target_is_not_replaced_and_nothing_is_copied(filled, place):
     server, other = filled(place("sqlite")), place("sqlite")
     other.data_dir.mkdir(exist_ok=True)
     (other.data_dir / "secret").write_text("s" * 64)
 
-    with pytest.raises(AssertionError, match=r"the file .*secret differs from .*secret: move it away first"):
+    with pytest.raises(AssertionError, match=r"the file .*secret differs from that of this record: move it away first"):
         server.command("migrate-database", str(other.data_dir))
 
     assert [path.name for path in files_of(other.data_dir)] == ["secret"]
@@ -94,8 +106,7 @@ def content(data_dir):
 def test_a_disk_that_is_full_half_way_leaves_no_file_at_the_target(tmp_path, monkeypatch):
     source, target = tmp_path / "old", tmp_path / "new"
     (source / "keys").mkdir(parents=True)
-    for name in ("secret", "keys/checkpoint-key.json"):
-        (source / name).write_text(name)
+    (source / "keys/checkpoint-key.json").write_text("{}")
     create = private_file.create
 
     def create_until_full(path, content):
@@ -106,6 +117,6 @@ def test_a_disk_that_is_full_half_way_leaves_no_file_at_the_target(tmp_path, mon
     monkeypatch.setattr(private_file, "create", create_until_full)
 
     with pytest.raises(OSError, match="No space left"):
-        kept_files.copy(source, target, with_secret=True)
+        kept_files.copy(source, target, secret="s" * 64)
 
     assert [path for path in target.rglob("*") if path.is_file()] == []

@@ -99,8 +99,7 @@ def _files_of_record(target: str) -> Iterator[None]:
     """Have the files beside the database in the target, if that is a directory; remove them if nothing is restored."""
     copied: list[Path] = []
     if not _is_postgresql(target):
-        with_secret = not settings.CONFIG.secret_key
-        copied = kept_files.copy(settings.DATA_DIR, Path(target).absolute(), with_secret=with_secret)
+        copied = kept_files.copy(settings.DATA_DIR, Path(target).absolute(), secret=settings.SECRET_KEY)
     try:
         yield
     except BaseException:
