@@ -7,37 +7,70 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from conversations.core.errors import Unavailable
+from conversations.core.errors import Conflict, Unavailable
 
+LOOK, USE = "look.lock", "use.lock"  # held while looking who holds the directory, and by commands on PostgreSQL
 HELD = "held"  # code of Unavailable: another process holds the directory
 
 
 @contextmanager
 def hold(data_dir: Path) -> Iterator[None]:
     """Hold the directory for this process, until it ends. Raises Unavailable if another process does."""
-    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(data_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(descriptor, 40, 0).decode(errors="replace").strip() or "?"
-            raise Unavailable(f"{data_dir} is in use by another Switchboard (process {holder})", code=HELD) from None
+    with _opened(data_dir, "lock") as descriptor:
+        with file_lock(data_dir, LOOK):
+            _take(descriptor, data_dir)
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         yield
-    finally:
-        os.close(descriptor)
+
+
+def require_unheld(data_dir: Path) -> None:
+    """Raise Unavailable if another process holds the directory. Who looks is never taken for a holder."""
+    with file_lock(data_dir, LOOK), _opened(data_dir, "lock") as descriptor:
+        _take(descriptor, data_dir)
+
+
+def _take(descriptor: int, data_dir: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(descriptor, 40, 0).decode(errors="replace").strip() or "?"
+        raise Unavailable(f"{data_dir} is in use by another Switchboard (process {holder})", code=HELD) from None
+
+
+@contextmanager
+def use(data_dir: Path) -> Iterator[None]:
+    """Write to the record from a command, beside a server and other commands: PostgreSQL takes many writers."""
+    with _opened(data_dir, USE) as descriptor:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield
+
+
+@contextmanager
+def unused(data_dir: Path) -> Iterator[None]:
+    """Keep commands of `use` out. Raises Conflict while there are some."""
+    with _opened(data_dir, USE) as descriptor:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Conflict(f"`switchboard import` or `play` is writing the record of {data_dir}") from None
+        yield
 
 
 @contextmanager
 def file_lock(data_dir: Path, name: str) -> Iterator[None]:
     """Wait for a lock file in the directory and hold it: one process of those that share the directory."""
+    with _opened(data_dir, name) as descriptor:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def _opened(data_dir: Path, name: str) -> Iterator[int]:
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(data_dir / name, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)
 

@@ -32,8 +32,8 @@ class Destination(Protocol):
 
 
 class LocalDatabase:
-    """The log of this process, which holds the data directory alone. Creates the tables if there are none. Older ones
-    are migrated on SQLite, and refused on PostgreSQL, which others may serve: CommandError."""
+    """The log of this process, which on SQLite holds the data directory alone. Creates the tables if there are none.
+    Older ones are migrated on SQLite, and refused on PostgreSQL, which others may serve: CommandError."""
 
     def __init__(self, name: str) -> None:
         self._principal = principals.import_principal(name)
@@ -58,11 +58,15 @@ class LocalDatabase:
 
 @contextmanager
 def open_destination(name: str) -> Iterator[Destination]:
-    """Yield where to write as `import:name`. Raises Unavailable if another process holds the lock and cannot be
-    reached."""
+    """Yield where to write as `import:name`. Raises Unavailable if another process holds the data directory and cannot
+    be reached. On PostgreSQL a server, and other commands, may start beside this one."""
     with ExitStack() as stack:
         try:
-            stack.enter_context(data_dir.hold(settings.DATA_DIR))
+            if connection.vendor == "sqlite":
+                stack.enter_context(data_dir.hold(settings.DATA_DIR))
+            else:
+                stack.enter_context(data_dir.use(settings.DATA_DIR))
+                data_dir.require_unheld(settings.DATA_DIR)
         except Unavailable as held:
             yield stack.enter_context(_running_server(name, held))
         else:

@@ -110,8 +110,8 @@ def _files_of_record(target: str) -> Iterator[None]:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Hold the data directory. Raises Conflict while another process of the deployment runs."""
-    with data_dir.hold(settings.DATA_DIR):
+    """Hold the data directory. Raises Conflict while another process of the deployment runs, or a command writes."""
+    with data_dir.hold(settings.DATA_DIR), data_dir.unused(settings.DATA_DIR):
         if connection.vendor != "sqlite":
             running = Node.objects.filter(seen_at__gt=database_now() - SEEN_WITHIN).values_list("name", flat=True)
             if names := ", ".join(running):
