@@ -65,6 +65,15 @@ def check_reason(reason: str, most: int = chain.MAX_REASON) -> None:
         raise Invalid(f"must be at most {most:,} characters; got {len(reason):,}", field="reason")
 
 
+def required_reason(reason: str, most: int = chain.MAX_REASON) -> str:
+    """Return the reason as it is stored. Raises Invalid for none, or one that has more characters than are kept."""
+    reason = reason.strip()
+    if not reason:
+        raise Invalid("must not be empty", field="reason")
+    check_reason(reason, most)
+    return reason
+
+
 def event_author(principal: Principal) -> tuple[Principal, dict[str, object]]:
     """Return the principal that writes an event which changes state, and the fields of its body that name the actor.
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from conversations.access.action_context import required_reason
 from conversations.access.audit import chain
 from conversations.core import private_file
 from conversations.core.errors import Conflict, Invalid, NotFound, Unavailable
@@ -101,10 +102,12 @@ def make(signer: Signer) -> bool:
 
 def begin_anew(signer: Signer, principal: Principal, reason: str) -> str:
     """Begin another tree, with other keys and another name, where the record went back on purpose: an older backup was
-    restored. Return the name of the tree that ends; an audit entry has it. Raises `Conflict` where nothing was signed.
+    restored. Return the name of the tree that ends; an audit entry has it. Raises `Conflict` where nothing was signed,
+    and Invalid without a reason.
 
     The old keys are moved aside; checkpoints that others kept of the old tree go on telling that it was longer.
     """
+    reason = required_reason(reason)
     row, known = newest(), verifier_keys()
     last = signer.last()
     if not known:

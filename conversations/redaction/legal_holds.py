@@ -7,10 +7,10 @@ from collections.abc import Collection
 from django.db.models import Q
 from django.db.models.query import QuerySet
 
-from conversations.access.action_context import audited_action, check_reason, find_conversation
+from conversations.access.action_context import audited_action, find_conversation, required_reason
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
-from conversations.core.errors import Conflict, Invalid, NotFound
+from conversations.core.errors import Conflict, NotFound
 from conversations.models import LegalHold
 
 MAX_REASON = 500
@@ -78,8 +78,4 @@ def _target(conversation: str) -> str:
 
 def checked_reason(reason: str) -> str:
     """Return the reason as it is stored. Raises Invalid for none, or one that is too long."""
-    reason = reason.strip()
-    if not reason:
-        raise Invalid("must not be empty", field="reason")
-    check_reason(reason, MAX_REASON)
-    return reason
+    return required_reason(reason, MAX_REASON)

@@ -3,6 +3,7 @@
 import stat
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import connection
 
 from conversations.core.errors import Conflict, Invalid
@@ -207,6 +208,26 @@ def test_after_a_restore_another_tree_begins_and_the_audit_log_says_so(signer):
     entry = AuditEntry.objects.get(verb="begin_tree")
     assert before.root.hex() in entry.correlation
     assert len(list(signer.path.parent.glob("ended-*"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("reason", "why"),
+    [
+        ("", "reason must not be empty"),
+        (" \n", "reason must not be empty"),
+        ("r" * 2001, "reason must be at most 2,000"),
+    ],
+)
+def test_no_tree_is_closed_without_a_reason_that_is_kept_whole(signer, settings, reason, why):
+    settings.CONFIG = settings.CONFIG.model_copy(update={"signing_key": signer.path})
+    say("a")
+    checkpoints.make(signer)
+
+    with pytest.raises(CommandError, match=f"^{why}"):
+        call_command("new-tree", "--reason", reason)
+
+    assert signer.has_keys()
+    assert not AuditEntry.objects.filter(verb="begin_tree").exists()
 
 
 def test_the_old_keys_are_away_before_the_database_forgets_them_and_back_if_that_fails(signer, monkeypatch):

@@ -84,6 +84,7 @@ ELSEWHERE: dict[str, str] = {
     "action_context.audited_action": "test_audit.py::test_a_refused_action_leaves_one_refusal_and_no_change",
     "action_context.revoked": "test_people.py::test_a_change_of_roles_rings_after_the_commit",
     "action_context.check_reason": "- it checks a length",
+    "action_context.required_reason": "- it checks a text",
     "action_context.find_conversation": "- it reads",
     "action_context.event_author": "test_decisions.py::test_a_token_decides_by_its_right_and_is_named",
     "command_tokens.issue": "test_command_tokens.py::test_each_is_revoked_alone_with_what_is_under_way",

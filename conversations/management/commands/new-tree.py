@@ -32,7 +32,7 @@ class Command(BaseCommand):
                 Signer(config.signing_key_path, config.record_name), SYSTEM, options["reason"]
             )
         except SwitchboardError as error:
-            raise CommandError(str(error)) from None
+            raise CommandError(error.full_message) from None
         self.stdout.write(
             f"The tree {ended} is closed. The server creates new keys: publish them and notify the witnesses."
         )
