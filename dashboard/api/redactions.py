@@ -74,7 +74,7 @@ def decision(request: HttpRequest, number: int) -> JsonResponse:
 
 def _scope(body: ToPreviewRedaction) -> RedactionScope:
     events_or_call = (body.conversation_id, body.events, body.call_id, body.field)
-    return RedactionScope(*events_or_call, body.person, body.words, body.entries, body.erase_id)
+    return RedactionScope(*events_or_call, body.person.removeprefix("user:"), body.words, body.entries, body.erase_id)
 
 
 def _outcome(submitted: Submitted) -> dict[str, object]:

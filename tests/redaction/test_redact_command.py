@@ -10,7 +10,8 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from conversations.core import data_dir, write_ahead_log
-from conversations.core.principals import SYSTEM
+from conversations.core.principals import SYSTEM, Principal
+from conversations.events import log
 from conversations.models import Conversation, Event, LegalHold, Redaction
 from conversations.redaction import expiry, journal, legal_holds, retention_rules
 from conversations.redaction.expiry import RetentionScope
@@ -106,6 +107,38 @@ def test_what_describes_a_hold_is_refused_where_holds_are_listed(option):
 def test_a_conversation_and_a_word_at_once_are_refused(dry_run):
     with pytest.raises(CommandError, match="choose one: events of a conversation or words"):
         call_command("redact", "talk", "1", "--word", "quokka", "--reason", "r", dry_run=dry_run)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("named", ["--person", "--word"])
+def test_a_redaction_about_a_person_whom_nothing_names_does_not_look_done(named, capsys):
+    spoken("talk", "hedgehog")
+
+    with pytest.raises(CommandError, match=r"^nothing was redacted: .* names nobodyhere, or"):
+        call_command("redact", named, "nobodyhere", "--reason", "Article 17")
+    call_command("redact", named, "nobodyhere", "--dry-run")
+
+    assert "No event or audit entry names nobodyhere, or" in capsys.readouterr().out
+    assert not Redaction.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_ids_that_name_a_person_are_listed_when_the_rest_is_redacted(capsys):
+    log.append([log.from_internal("mail-quokka", {"event": "operator.note", "text": "x"}, Principal("user", "quokka"))])
+
+    call_command("redact", "--person", "quokka", "--reason", "Article 17")
+
+    assert "mail-quokka: the id of this conversation has it, too: redact it with --id\n" in capsys.readouterr().out
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_person_is_named_with_or_without_user(capsys):
+    for name in ("quokka", "wombat"):
+        by = Principal("user", name)
+        log.append([log.from_internal("talk", {"event": "operator.note", "text": name}, by)])
+        call_command("redact", "--person", str(by) if name == "quokka" else name, "--reason", "Article 17")
+
+        assert "Redacted 1 event of talk.\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from conversations.management.recorded_text import RecordedTextCommand
 from conversations.realtime import redaction_watch
 from conversations.redaction import journal, requests, scope
 from conversations.redaction.audit_entries import MAX_ENTRIES
-from conversations.redaction.scope import RedactionScope
+from conversations.redaction.scope import RedactionOutcome, RedactionScope
 from conversations.redaction.selection import MAX_EVENTS, range_of
 
 NOT_WITH_JOURNAL = ("CONVERSATION", "id", "call", "field", "person", "word", "audit", "reason")
@@ -69,7 +69,7 @@ class Command(RecordedTextCommand):
                 seqs,
                 call=options["call"],
                 field=options["field"],
-                person=options["person"],
+                person=options["person"].removeprefix("user:"),
                 words=options["word"],
                 entries=[seq for text in options["audit"] for seq in _numbers(text, MAX_ENTRIES)],
                 is_id=options["id"],
@@ -84,14 +84,20 @@ class Command(RecordedTextCommand):
             number = pending_request.pk if pending_request else 0
             self.stdout.write(f"Request {number} waits for an admin to confirm it on the Redaction page.")
             return
+        self._tell(what, outcome)
+        journal.update(settings.DATA_DIR)
+        purge(self.stdout)
+
+    def _tell(self, what: RedactionScope, outcome: RedactionOutcome) -> None:
         for done in outcome.redacted:
             self.stdout.write(f"Redacted {counted(len(done.seqs), 'event')} of {done.conversation}.")
         if outcome.entries:
             self.stdout.write(f"Erased the personal text of {outcome.entries:,} audit entries.")
         for key, why in outcome.refused:
             self.stderr.write(f"Nothing was redacted in {key}: {why}")
-        journal.update(settings.DATA_DIR)
-        purge(self.stdout)
+        self._list_ids(what)
+        if what.is_about_person and not any(outcome):
+            raise CommandError(f"nothing was redacted: {_none_about(what)}")
 
     def _again(self, path: Path, options: dict[str, Any]) -> None:
         option_rules.refuse_beside("--journal", options, NOT_WITH_JOURNAL)
@@ -111,7 +117,8 @@ class Command(RecordedTextCommand):
         purge(self.stdout)
 
     def _preview(self, what: RedactionScope) -> None:
-        for place in scope.preview(what):
+        places = scope.preview(what)
+        for place in places:
             listed = ", ".join(f"{count:,} {kind}" for kind, count in place.kinds.items())
             self.stdout.write(f"{place.conversation}: {listed} (events {', '.join(map(str, place.seqs))})")
             for name, count in place.elsewhere.items():
@@ -120,9 +127,15 @@ class Command(RecordedTextCommand):
                 self.stdout.write(f"{place.conversation}: {place.blocked}")
         if entries := scope.preview_entries(what):
             self.stdout.write(f"audit log: {len(entries):,} entries ({', '.join(map(str, entries))})")
+        self._list_ids(what)
+        if what.is_about_person and not places and not entries:
+            text = _none_about(what)
+            self.stdout.write(f"{text[:1].upper()}{text[1:]}.")
+        self.stdout.write("Nothing was changed. Earlier backups and exports still contain the text.")
+
+    def _list_ids(self, what: RedactionScope) -> None:
         for key in scope.preview_ids(what):
             self.stdout.write(f"{key}: the id of this conversation has it, too: redact it with --id")
-        self.stdout.write("Nothing was changed. Earlier backups and exports still contain the text.")
 
 
 def purge(out: OutputWrapper) -> None:
@@ -138,6 +151,11 @@ def purge(out: OutputWrapper) -> None:
                 )
     except Unavailable:
         out.write("The running server removes them from open pages and from its log within seconds.")
+
+
+def _none_about(what: RedactionScope) -> str:
+    names = ", ".join(filter(None, (what.person, *what.words)))
+    return f"no event or audit entry names {names}, or all that do are redacted already"
 
 
 def _numbers(text: str, most: int) -> range:
