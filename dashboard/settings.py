@@ -147,6 +147,8 @@ LOGGING = {
         "channels_redis": {
             "level": "CRITICAL"
         },  # `broadcast_sender` and `broadcast_listener` say it once, this one each second
+        "agents_app": {"level": "INFO"},  # what ends trouble that was logged, and where keys are
+        "conversations": {"level": "INFO"},
         "django.server": {"handlers": [], "propagate": True},
         "django": {"handlers": [], "propagate": True},
         **{f"django.security.{name}": {"filters": ["quiet"]} for name in BY_STRANGERS},

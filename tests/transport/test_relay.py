@@ -135,12 +135,13 @@ def test_a_write_that_redis_refuses_is_a_warning_until_it_is_sent(nursery, place
         return facts["redis"], len(facts["warnings"])
 
     publish(nursery, place, "chat:conv", envelope("conv", 1), "b-1")
-    nursery.record(place)
+    child = nursery.record(place)
 
     until(lambda: state() == ("ok", 1), what="the warning")
     bus.config_set("min-replicas-to-write", 0)
     until(lambda: not unsent(place), what="the post to be sent")
     until(lambda: state() == ("ok", 0), what="the warning to be over")
+    assert "recorder: relay works again" in child.output()
 
 
 def test_streams_are_trimmed_only_when_asked(nursery, place, bus):

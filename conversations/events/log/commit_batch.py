@@ -118,7 +118,7 @@ class Committer:
             self._waiting += jobs
         else:
             if isinstance(error, SwitchboardError):  # a refusal, which its caller answers: a run that was taken away
-                logger.info("not stored: %s", error)
+                logger.debug("not stored: %s", error)
             else:
                 logger.error("an event could not be stored", exc_info=error)
             resolve_futures([(jobs[0], _caller_error(error))])

@@ -116,7 +116,7 @@ class RecorderService:
         while not self._stopped.is_set():
             try:
                 is_mine = await self._database(self._lease.take)
-                self._trouble.pop("lease", None)
+                self._note_end("lease")
                 if is_mine:
                     await self._lead_once()
             except RecorderSuperseded as reason:
@@ -134,6 +134,11 @@ class RecorderService:
                 logger.error("recorder: %s", what, exc_info=error)
         elif before is None and not is_old:
             logger.warning("recorder: %s: %s", what, error)
+
+    def _note_end(self, what: str) -> None:
+        """Log that something can be done again."""
+        if self._trouble.pop(what, None) is not None:
+            logger.info("recorder: %s works again", what)
 
     async def _lead_once(self) -> None:
         """Be the active recorder until another one is. Raises Superseded, or why the lease cannot be kept."""
@@ -188,7 +193,7 @@ class RecorderService:
             self.redis, self._reader = OK, reader
             while self.is_active:
                 await reader.round()
-                self._trouble.pop("reading", None)
+                self._note_end("reading")
         finally:
             self._lease.looked_at = reader.looked_at
             await _quietly(client.aclose())
@@ -205,7 +210,7 @@ class RecorderService:
                     await self._database(self._relay.mark, posts, sent)
                     if error is not None:
                         raise error
-                self._trouble.pop("relay", None)
+                self._note_end("relay")
                 await _wait(self._news, RELAY_LOOKS_EVERY)
         finally:
             await _quietly(client.aclose())
@@ -218,7 +223,7 @@ class RecorderService:
             except Exception as error:
                 self._note("telling of itself", error)
             else:
-                self._trouble.pop("telling of itself", None)
+                self._note_end("telling of itself")
             await asyncio.sleep(BEAT_EVERY)
 
     def _posted(self, _: Collection[str]) -> None:
