@@ -28,6 +28,7 @@ from conversations.core.plain_text import counted
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import write_transaction
 from conversations.events import epoch
+from conversations.events.log.import_staging import discard_all_staged
 from conversations.evidence import checkpoints, tree, verify_record
 from conversations.evidence.checkpoints import Signer
 from conversations.evidence.verify_record import RecordCheck
@@ -147,6 +148,7 @@ def _load(backup: BackupArchive, progress: Progress) -> None:
         connection.check_constraints()
     schema_state.migrate()
     _reset_sequences()
+    discard_all_staged()
 
 
 def _empty(table: str) -> None:

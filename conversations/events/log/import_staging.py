@@ -3,6 +3,7 @@
 import logging
 import time
 import uuid
+from collections.abc import Iterable
 
 from django.db import IntegrityError, connection
 from django.db.models import QuerySet
@@ -71,7 +72,16 @@ def discard_staged(prefix: str = PREFIX) -> None:
     """Delete staged conversations, by default of every abandoned import. Works in chunks, so that live writers
     continue."""
     staged = Conversation.objects.filter(is_staged=True, key__startswith=prefix)
-    for conversation in staged if prefix != PREFIX else _abandoned(staged):
+    _discard(staged if prefix != PREFIX else _abandoned(staged))
+
+
+def discard_all_staged() -> None:
+    """Delete what was staged in a record that nobody imports into: one that is being restored."""
+    _discard(Conversation.objects.filter(is_staged=True, key__startswith=PREFIX))
+
+
+def _discard(staged: Iterable[Conversation]) -> None:
+    for conversation in staged:
         if is_needed(conversation):
             logger.error("%s stays: a fork, a legal hold or a redaction needs it", conversation.key)
         else:
