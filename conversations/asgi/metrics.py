@@ -22,6 +22,7 @@ from conversations.asgi import route
 from conversations.core import node_heartbeat
 from conversations.core.errors import MethodNotAllowed, NotAllowed, NotSignedIn, SwitchboardError
 from conversations.core.status import OK
+from conversations.events.log.stored_totals import TOTALS
 from conversations.realtime.server_runtime import ServerRuntime
 
 METHODS = ("GET", "HEAD")
@@ -96,9 +97,9 @@ class MetricsCollector(Collector):
 
     def _of_record(self) -> Iterator[Metric]:
         writer = self._runtime.writer
-        yield CounterMetricFamily("switchboard_events_stored", "Events this process stored", writer.rows)
-        yield CounterMetricFamily("switchboard_stored_bytes", "Bytes of their bodies", writer.stored_bytes)
-        yield CounterMetricFamily("switchboard_commits", "Transactions it stored them in", writer.commits)
+        yield CounterMetricFamily("switchboard_events_stored", "Events this process stored", TOTALS.events)
+        yield CounterMetricFamily("switchboard_stored_bytes", "Bytes of their bodies", TOTALS.body_bytes)
+        yield CounterMetricFamily("switchboard_commits", "Transactions it stored them in", TOTALS.commits)
         yield GaugeMetricFamily("switchboard_queue_bytes", "Bytes that wait to be stored", writer.waiting_bytes)
         yield GaugeMetricFamily("switchboard_queue_jobs", "Callers that wait for it", writer.waiting_jobs)
         publishes = CounterMetricFamily("switchboard_publishes", "POST publish by status", labels=["outcome"])

@@ -60,11 +60,12 @@ ACTIONS = 0x5377_6163  # PostgreSQL's advisory lock of actions, any number of it
 
 
 class TransactionDepth(threading.local):
-    """How many `write_transaction()` this thread is inside."""
+    """How many `write_transaction()` this thread is inside, and how many transactions it has begun."""
 
-    depth = 0
+    depth = number = 0
 
     def __enter__(self) -> None:
+        self.number += not self.depth
         self.depth += 1
 
     def __exit__(self, *_: object) -> None:
@@ -171,6 +172,11 @@ def lock_actions(*, is_shared: bool = False) -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT pg_advisory_xact_lock{'_shared' if is_shared else ''}(%s)", [ACTIONS])
+
+
+def transaction_number() -> int:
+    """Return which of this thread's transactions the current one is, or was last."""
+    return _deeper.number
 
 
 def in_write_transaction() -> bool:

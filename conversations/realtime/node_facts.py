@@ -16,6 +16,7 @@ from django.db import connection
 from conversations.core.byte_budget import BoundedMemory
 from conversations.core.status import OK
 from conversations.events import log
+from conversations.events.log.stored_totals import TOTALS
 from conversations.realtime.broadcast_listener import BroadcastListener
 from conversations.realtime.socket_registry import SocketRegistry
 from conversations.search.indexer import Indexer
@@ -41,7 +42,7 @@ class NodeMetrics:
 
     def __init__(self, runtime: MeasuredRuntime) -> None:
         self._runtime = runtime
-        self._rows_before, self._at = 0, time.monotonic()
+        self._rows_before, self._at = TOTALS.events, time.monotonic()
         self._looked_at = float("-inf")
         self._versions: dict[str, str] = {}
         self._warnings: list[str] = []
@@ -61,8 +62,8 @@ class NodeMetrics:
             "queue_bytes": runtime.writer.waiting_bytes,
             **{f"{name}_bytes": budget.size for name, budget in runtime.budgets.items()},
             **{f"{name}_limit": budget.limit for name, budget in runtime.budgets.items()},
-            "commits": runtime.writer.commits,
-            "rows": runtime.writer.rows,
+            "commits": TOTALS.commits,
+            "rows": TOTALS.events,
             "events_per_s": self._rate(now),
             "doorbell_age_s": runtime.broadcast_listener.age_s,
             "layer": layer,
@@ -72,7 +73,7 @@ class NodeMetrics:
         }
 
     def _rate(self, now: float) -> float:
-        rows, before, since = self._runtime.writer.rows, self._rows_before, now - self._at
+        rows, before, since = TOTALS.events, self._rows_before, now - self._at
         self._rows_before, self._at = rows, now
         return round((rows - before) / since, 1) if since > 0 else 0.0
 

@@ -104,6 +104,28 @@ def test_metrics_count_what_happened(server):
     assert after[("switchboard_layer_up",)] == 1
 
 
+def test_metrics_count_what_actions_imports_and_forks_store(server):
+    def counted():
+        metrics = figures(server, server.secret)
+        with server.database() as database:
+            (events,) = database.execute("SELECT count(*) FROM conversations_event").fetchone()
+        return events, metrics["switchboard_events_stored_total",], metrics["switchboard_commits_total",]
+
+    server.publish(server.secret, "stream:acted", {"event": "log"}, "first")
+    before = counted()
+    lines = b'{"conversation": "in"}\n{"payload": {"event": "log", "conversation_id": "in"}}\n{"end": 1}\n'
+    for path, body in (
+        ("publish", b'{"topic": "stream:acted", "payload": {"event": "log"}, "id": "first"}'),  # stored already
+        ("conversations/acted/control", b'{"action": "pause"}'),
+        ("import", lines),
+        ("conversations/acted/forks", b'{"at": 1}'),  # a copy, and its own first event
+    ):
+        assert server.request("POST", f"/api/v1/{path}", body, server.secret)[0] < 300
+
+    more = [now - then for now, then in zip(counted(), before, strict=True)]
+    assert more == [4, 4, 4]
+
+
 def test_the_server_has_a_row_of_its_own(server):
     def row():
         with server.database() as database:

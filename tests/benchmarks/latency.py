@@ -80,6 +80,7 @@ def action() -> None:
 
     from conversations.access.accounts import people
     from conversations.events import log
+    from conversations.events.log.stored_totals import TOTALS
     from conversations.models import Role, User
     from tests.benchmarks.seed import message
 
@@ -113,7 +114,7 @@ def action() -> None:
     p99 = common.percentile(waits, 0.99)
     common.report(
         "latency-action", ratio=p99 / 15, target="p99 <= 15 ms beside a saturated writer", met=p99 <= 15,
-        p99_ms=round(p99, 2), p50_ms=round(common.median(waits), 2), writer_rows=writer.rows,
+        p99_ms=round(p99, 2), p50_ms=round(common.median(waits), 2), writer_rows=TOTALS.events,
     )  # fmt: skip
 
 

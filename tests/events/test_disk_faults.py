@@ -17,7 +17,7 @@ from django.db import DatabaseError
 from conversations.core import db_threads
 from conversations.core.errors import Unavailable
 from conversations.events.log import commit_batch
-from conversations.events.log.commit_batch import Committer, Tally
+from conversations.events.log.commit_batch import Committer, WriterTrouble
 from conversations.events.log.write_job import Job
 from conversations.models import Event
 from conversations.realtime.readiness import HINTS, Readiness, not_ready
@@ -193,15 +193,15 @@ def damaged(monkeypatch):
 
 @pytest.mark.django_db(transaction=True)
 def test_a_damaged_page_costs_who_needs_it_and_no_neighbour_in_its_batch(damaged):
-    tally, waits = Tally(), {key: Future() for key in ("near", "bad", "far")}
+    trouble, waits = WriterTrouble(), {key: Future() for key in ("near", "bad", "far")}
     jobs = [Job([message_event(key, "hello")], done, 10) for key, done in waits.items()]
 
-    assert Committer(tally).commit(jobs) == []
+    assert Committer(trouble).commit(jobs) == []
 
     assert [waits[key].result(1)[0].seq for key in ("near", "far")] == [1, 1]
     with pytest.raises(Unavailable, match="the database is damaged"):
         waits["bad"].result(1)
-    assert (tally.trouble, Event.objects.count()) == ("", 2)
+    assert (trouble.text, Event.objects.count()) == ("", 2)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 import pytest
 
 from conversations.events.log import writer_threads as module
+from conversations.events.log.stored_totals import TOTALS
 from conversations.models import Event
 from tests.events.test_log import message_event
 from tests.support.live import until
@@ -36,10 +37,10 @@ async def publish_in_turns(writer) -> list:
 def test_what_comes_in_turns_that_follow_each_other_is_one_transaction(writer, monkeypatch):
     monkeypatch.setattr(module, "GATHER", FOREVER)
 
-    before = writer.commits
+    before = TOTALS.commits
     answers = asyncio.run(publish_in_turns(writer))
 
-    assert writer.commits - before == 1
+    assert TOTALS.commits - before == 1
     assert sorted(stored.seq for (stored,) in answers) == list(range(1, 21))
 
 
@@ -60,9 +61,9 @@ def test_what_follows_a_job_that_came_alone_is_gathered_again(writer, monkeypatc
     async def publish_alone_and_in_crowds():
         await writer.store([message_event("a")])
         await publish_in_turns(writer)
-        before = writer.commits
+        before = TOTALS.commits
         await publish_in_turns(writer)
-        return writer.commits - before
+        return TOTALS.commits - before
 
     assert asyncio.run(publish_alone_and_in_crowds()) == 1
 
@@ -125,8 +126,8 @@ def test_a_loop_that_was_closed_without_its_tasks_leaves_the_next_one_to_gather(
     begun: list[asyncio.Future] = []
     loop.run_until_complete(begin())
     loop.close()
-    before = writer.commits
+    before = TOTALS.commits
     answers = asyncio.run(publish_in_turns(writer))
 
-    assert writer.commits - before == 1
+    assert TOTALS.commits - before == 1
     assert sorted(stored.seq for (stored,) in answers) == list(range(2, 22))

@@ -13,7 +13,7 @@ from conversations.core.errors import Fenced, Unavailable
 from conversations.events import log
 from conversations.events.log import commit_batch, retry_thread
 from conversations.events.log import writer_threads as module
-from conversations.events.log.commit_batch import Tally
+from conversations.events.log.commit_batch import WriterTrouble
 from conversations.events.log.retry_thread import RetryThread
 from conversations.events.log.write_job import Job
 from conversations.models import Event
@@ -97,7 +97,7 @@ def _cause():
 
 
 def test_a_conversation_whose_turn_it_is_keeps_what_comes_later_behind_what_waits():
-    retrying, answers = RetryThread(commit_batch.Tally()), []
+    retrying, answers = RetryThread(commit_batch.WriterTrouble()), []
     earlier, later = (Job([message_event("c", words=words)], None, 1) for words in ("earlier", "later"))
     sifting = threading.Thread(target=lambda: answers.append(retrying.sift([later])))
 
@@ -134,7 +134,7 @@ def test_a_refused_write_is_one_line_without_a_traceback(writer, caplog):
 
 def test_a_lock_that_was_not_free_in_time_is_not_said_to_be_the_conversations(monkeypatch):
     monkeypatch.setattr(retry_thread, "PATIENCE", 0.0)
-    thread, done = RetryThread(Tally()), Future()
+    thread, done = RetryThread(WriterTrouble()), Future()
     thread.take([Job([message_event("a")], done, 10)])
 
     thread._give_up()

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import logging
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Container, Sequence
 from functools import partial
@@ -41,26 +40,18 @@ SQLITE_OWN = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_RANGE,
 Answer = list[Stored] | Exception
 
 
-class Tally:
-    """What the writer's threads have stored, and the database error of their last attempt, if any."""
+class WriterTrouble:
+    """The database error of the last attempt of the writer's threads; an empty text if it succeeded."""
 
     def __init__(self) -> None:
-        self.commits = self.rows = self.stored_bytes = 0
-        self.trouble = ""
-        self._guard = threading.Lock()
-
-    def add(self, rows: int, size: int) -> None:
-        """Count one transaction."""
-        with self._guard:
-            self.commits, self.rows, self.stored_bytes = self.commits + 1, self.rows + rows, self.stored_bytes + size
-            self.trouble = ""
+        self.text = ""
 
 
 class Committer:
     """Stores jobs for one thread, over that thread's connection."""
 
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
+    def __init__(self, trouble: WriterTrouble) -> None:
+        self._trouble = trouble
         self._waiting: list[Job] = []
         self._wait = AT_ONCE
         self._until = 0.0
@@ -87,7 +78,7 @@ class Committer:
         except Exception as error:  # whatever it is: it costs one job, never the thread
             self._failed(jobs, error)
         else:
-            self._tally.add(len(stored), sum(job.size for job in jobs))
+            self._trouble.text = ""
             results = iter(stored)
             resolve_futures([(job, [next(results) for _ in job.events]) for job in jobs])
 
@@ -108,7 +99,7 @@ class Committer:
         if is_damage(error) and len(jobs) > 1:  # a page is damaged: who does not need it goes on
             self._halve(jobs)
         elif is_of_database(error):
-            self._tally.trouble = str(unavailable(error, what="write"))
+            self._trouble.text = str(unavailable(error, what="write"))
             logger.error("cannot write: %s", error)
             release_connection()  # it may be broken; the next batch takes another
             resolve_futures([(job, unavailable(error, what="write")) for job in jobs])

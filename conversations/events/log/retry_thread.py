@@ -13,7 +13,7 @@ from django.db import connection
 
 from conversations.core.db_threads import release_connection
 from conversations.core.errors import Busy, Unavailable
-from conversations.events.log.commit_batch import Committer, Tally, resolve_futures
+from conversations.events.log.commit_batch import Committer, WriterTrouble, resolve_futures
 from conversations.events.log.lock_waits import AT_ONCE, BRIEFLY
 from conversations.events.log.write_job import Job
 
@@ -56,12 +56,12 @@ class ConversationQueue:
 class RetryThread(threading.Thread):
     """Retries all jobs whose locks have been released together, then waits briefly for one conversation in turn."""
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, trouble: WriterTrouble) -> None:
         super().__init__(name="writer-retry", daemon=True)
         self._queues: dict[Hashable, ConversationQueue] = {}
         self._news = threading.Condition()
         self._is_open = True
-        self._committer = Committer(tally)
+        self._committer = Committer(trouble)
 
     @property
     def jobs(self) -> list[Job]:

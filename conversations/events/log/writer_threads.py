@@ -33,7 +33,7 @@ from conversations.core import database_files
 from conversations.core.db_threads import POOL_SIZE, release_connection
 from conversations.core.errors import Busy, Unavailable
 from conversations.core.status import OK
-from conversations.events.log.commit_batch import Committer, Tally, resolve_futures
+from conversations.events.log.commit_batch import Committer, WriterTrouble, resolve_futures
 from conversations.events.log.records import NewEvent, Stored
 from conversations.events.log.retry_thread import RetryThread
 from conversations.events.log.token_buffers import TokenBuffers
@@ -59,12 +59,12 @@ class WriterThreads:
         self._gathered = 0  # jobs of it
         self._gather_until = 0.0  # monotonic
         self._is_crowded = True  # the last turns that followed each other brought several jobs
-        self._tally = Tally()
+        self._trouble = WriterTrouble()
         self._write_test: Future[list[Stored]] = Future()
         self._write_test.set_result([])
-        self._retrying = RetryThread(self._tally)
+        self._retrying = RetryThread(self._trouble)
         names = ["writer"] if connection.vendor == "sqlite" else [f"writer-{n}" for n in range(1, POOL_SIZE["writer"])]
-        self._threads = [WriteThread(name, self._guard, self._tally, self._retrying) for name in names]
+        self._threads = [WriteThread(name, self._guard, self._trouble, self._retrying) for name in names]
 
         self._all: tuple[WriteThread | RetryThread, ...] = (*self._threads, self._retrying)
 
@@ -161,21 +161,6 @@ class WriterThreads:
         """The number of queued jobs, including those that wait for a lock."""
         return sum(len(thread.jobs) for thread in self._threads) + len(self._retrying.jobs)
 
-    @property
-    def commits(self) -> int:
-        """The number of committed transactions."""
-        return self._tally.commits
-
-    @property
-    def rows(self) -> int:
-        """The number of stored events."""
-        return self._tally.rows
-
-    @property
-    def stored_bytes(self) -> int:
-        """The total size of the stored bodies, in bytes."""
-        return self._tally.stored_bytes
-
     def is_alive(self) -> bool:
         """Return whether all threads are running."""
         return all(thread.is_alive() for thread in self._all)
@@ -186,7 +171,7 @@ class WriterThreads:
         result is current."""
         if not self.is_alive():
             return "a writer thread has ended: restart this process"
-        if (trouble := database_files.trouble() or self._tally.trouble) and self._write_test.done():
+        if (trouble := database_files.trouble() or self._trouble.text) and self._write_test.done():
             self._write_test = Future()
             with contextlib.suppress(Busy, Unavailable):
                 self.submit((), self._write_test, in_same_transaction=_write_something)
@@ -222,7 +207,7 @@ class WriterThreads:
 class WriteThread(threading.Thread):
     """Owns one database connection while there is work. `guard` is the writer's lock over all queues."""
 
-    def __init__(self, name: str, guard: threading.Lock, tally: Tally, retrying: RetryThread) -> None:
+    def __init__(self, name: str, guard: threading.Lock, trouble: WriterTrouble, retrying: RetryThread) -> None:
         super().__init__(name=name, daemon=True)
         self.jobs: deque[Job] = deque()
         self.size = 0  # bytes of them
@@ -232,7 +217,7 @@ class WriteThread(threading.Thread):
         self._is_called = False  # to take the jobs that are queued
         self._news = threading.Condition(guard)
         self._token_buffers = TokenBuffers()
-        self._committer = Committer(tally)
+        self._committer = Committer(trouble)
         self._retrying = retrying
 
     def put(self, job: Job, *, calls: bool = True) -> None:
