@@ -117,12 +117,15 @@ class Api:
 
 
 def connection_to(url: str, timeout_s: float, tls: ssl.SSLContext | None = None) -> http.client.HTTPConnection:
-    """Return a connection to a server, which is opened by its first request. Raises ValueError for a wrong address."""
+    """Return a connection to a server, which is opened by its first request. Without `tls`, the server's certificate is
+    verified, whatever `http.client` does by default in this process. Raises ValueError for a wrong address."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"url must be http://… or https://…; got {url!r}")
     if parts.scheme == "https":
-        return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=timeout_s, context=tls)
+        return http.client.HTTPSConnection(
+            parts.hostname, parts.port, timeout=timeout_s, context=tls or ssl.create_default_context()
+        )
     return http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout_s)
 
 

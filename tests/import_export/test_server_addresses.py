@@ -3,6 +3,7 @@ behind a proxy that answers in its place."""
 
 import http.client
 import json
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,6 +13,7 @@ from conversations.core import data_dir
 from conversations.core.errors import NotAllowed, NotFound, SwitchboardError, Unavailable
 from conversations.import_export import server_client
 from conversations.import_export.server_client import REPORT, ServerClient
+from switchboard import api
 from tests.support.answering import Answer, Request, answering
 
 REFUSAL = json.dumps({"error": {"code": "x", "message": "no"}}).encode()
@@ -87,3 +89,11 @@ def test_a_program_that_took_the_servers_port_is_no_server(tmp_path, monkeypatch
         data_dir.write_door(tmp_path, address, "once")
         with pytest.raises(Unavailable, match="cannot be reached"), ServerClient.open(tmp_path, "x"):
             pass
+
+
+def test_certificates_are_verified_whatever_http_client_does_by_default(monkeypatch):
+    monkeypatch.setattr(ssl, "_create_default_https_context", ssl._create_unverified_context)
+
+    context = api.connection_to("https://switchboard.test", 1.0)._context
+
+    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
