@@ -149,7 +149,7 @@ def _erase(by: Principal, entries: Sequence[AuditEntry], reason: str, mark: str)
     for entry in entries:
         entry.reason, entry.correlation = left_of(entry)
     _store_erased(by, entries, reason)
-    redact.note(by, reason, mark, seqs=json.dumps([entry.seq for entry in entries]))
+    redact.note(mark, by, reason, seqs=json.dumps([entry.seq for entry in entries]))
 
 
 def _store_erased(by: Principal, entries: Sequence[AuditEntry], reason: str) -> None:

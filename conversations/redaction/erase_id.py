@@ -150,7 +150,7 @@ def _erase(row: Conversation, parts: Sequence[Part], by: Principal, reason: str,
             _replace(part, by, reason, partial(erased.in_body, words=part.conversation.pk in own)) for part in parts
         ]
         index_writer.caption_again([part.conversation.pk for part in parts])
-        redact.note(by, reason, mark, conversation=row, seqs="[]", field=ID_FIELD)
+        redact.note(mark, by, reason, conversation=row, seqs="[]", field=ID_FIELD)
         transaction.on_commit(lambda: redact.forget_drawn(erased.old, range(1, row.head_seq + 1)))
     return [Redacted(row.key if part.pk == row.pk else part.key, seqs, mark) for part, seqs in done]
 
@@ -176,7 +176,7 @@ def _replace(
         if spoken:
             index_writer.index_again(row.pk, spoken)
         redact.name_redacted(key, mark, digests, by, reason)
-        redact.note(by, reason, mark, conversation=row, seqs=json.dumps(seqs), field=ID_FIELD)
+        redact.note(mark, by, reason, conversation=row, seqs=json.dumps(seqs), field=ID_FIELD)
     if part.seqs:
         with suppress(Gone):
             Refold(row.pk, key).run()

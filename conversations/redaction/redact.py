@@ -98,7 +98,7 @@ def erase(
             index_writer.index_again(row.pk, seqs)
         name_redacted(row.key, mark, digests, by, reason)
         _forget_elsewhere(row, set(seqs), older_than)
-        note(by, reason, mark, conversation=row, seqs=json.dumps(seqs), field=field, is_folded=refolds)
+        note(mark, by, reason, conversation=row, seqs=json.dumps(seqs), field=field, is_folded=refolds)
         if refolds:
             _refold(row)  # captions and rows are those of what stands there now
         transaction.on_commit(lambda: forget_drawn(row.key, seqs))
@@ -157,7 +157,7 @@ def name_redacted(key: str, mark: str, digests: Sequence[NamedDigest], by: Princ
     log.append([log.from_internal(key, body, writer)])
 
 
-def note(by: Principal, reason: str, mark: str, **what: Any) -> None:
+def note(mark: str, by: Principal, reason: str, **what: Any) -> None:
     """Store what was redacted, for the journal and for other processes, inside the transaction."""
     Redaction.objects.create(mark=mark, at=time.time_ns() // 1000, by=str(by), reason=reason, **what)
 

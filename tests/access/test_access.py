@@ -122,6 +122,17 @@ def test_people_get_in_where_their_role_says(people, monkeypatch):
     assert wrong == []
 
 
+def test_a_viewer_and_who_is_not_signed_in_get_in_where_the_table_says(people, monkeypatch):
+    monkeypatch.setattr(errors, "_page", lambda request, status, *_, **__: HttpResponse(status=status))
+    least = {who: people[who] for who in ("viewer", "nobody")}
+    wrong = []
+    for address, method in CELLS:
+        with undone(least.values()):
+            wrong += wrong_for_people(least, address, method)
+
+    assert wrong == []
+
+
 @pytest.mark.slow
 @pytest.mark.any_database
 @pytest.mark.parametrize("how", ["without a token", "from another site", "from a neighbour"])

@@ -10,7 +10,7 @@ from conversations.access import grants
 from conversations.access.accounts import people, tokens
 from conversations.access.accounts.edit_grants import give_grant, take_grant
 from conversations.core import principals
-from conversations.core.errors import Invalid, NotAllowed, NotFound
+from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import write_transaction
 from conversations.models import Grant
@@ -49,6 +49,8 @@ def test_one_for_all_counts_for_each_and_one_for_another_does_not(admin, otto):
     give_grant(admin, "otto", "replay", "*")
 
     grants.require(otto, "replay", "refunds.find")
+    with pytest.raises(Conflict, match="this grant already exists: otto may replay calls of all, granted by"):
+        give_grant(admin, "otto", "replay", "*")
 
 
 def test_an_agent_called_system_is_not_the_system(admin, otto):
