@@ -11,12 +11,13 @@ from pkgutil import iter_modules
 from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MIGRATIONS_MODULE_NAME, MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from conversations.core import data_dir
+from conversations.core.errors import Unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -48,8 +49,16 @@ def prepare_service() -> None:
         bring_up_to_date()
     elif is_behind():
         logger.warning("%s", WAITING)
-        while is_behind():
+        while _is_still_behind():
             time.sleep(POLL_S)
+
+
+def _is_still_behind() -> bool:
+    """Return whether another process has not migrated the tables yet; a database that is away may come back."""
+    try:
+        return is_behind()
+    except (DatabaseError, Unavailable):
+        return True
 
 
 def bring_up_to_date(begin: Callable[[], object] = lambda: None) -> None:

@@ -84,8 +84,8 @@ class Command(RecordedTextCommand):
             number = pending_request.pk if pending_request else 0
             self.stdout.write(f"Request {number} waits for an admin to confirm it on the Redaction page.")
             return
-        self._tell(what, outcome)
         journal.update(settings.DATA_DIR)
+        self._tell(what, outcome)
         purge(self.stdout)
 
     def _tell(self, what: RedactionScope, outcome: RedactionOutcome) -> None:
