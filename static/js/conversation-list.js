@@ -108,6 +108,7 @@ class ConversationList extends HTMLElement {
     this.#isRequestedByUser ||= isRequestedByUser;
     const list = await this.#loader.load("list", (error) => this.#handleFailure(error));
     if (!list) return undefined;
+    if (!this.isConnected) return undefined;
     if (this.#isBeingRead && !this.#isRequestedByUser) return this.#refetchSoon();
     this.#isRequestedByUser = false;
     this.#rows.replace(list, { acceptsNew: this.#acceptsNew });

@@ -57,7 +57,7 @@ export class DrawQueue {
   #schedule() {
     if (this.#frame || this.#timer || !this.length) return;
     if (!document.hidden) this.#frame = requestAnimationFrame((now) => this.#onFrame(now));
-    this.#timer = setTimeout(() => this.#run(Infinity), document.hidden ? HIDDEN : NO_FRAME);
+    this.#timer = setTimeout(() => this.#run(document.hidden ? Infinity : MAX_PAUSE), document.hidden ? HIDDEN : NO_FRAME);
   }
 
   #onFrame(now) {
