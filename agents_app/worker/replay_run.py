@@ -380,8 +380,8 @@ def requested_tool(agent: Agent[Any], request: ReplayParameters) -> FunctionTool
 
 def _metadata(claim: Claim, request: ReplayParameters) -> Mapping[str, Any]:
     """Return the metadata of the message that the first call's run answered, because hops continue to be counted."""
-    call = ToolCall.objects.filter(id=request.text("replay_of")).values_list("run", flat=True).first()
-    seq = Run.objects.filter(id=call).values_list("input_seq", flat=True).first() if call else None
+    run = ToolCall.objects.filter(id=request.text("replay_of")).values_list("run", flat=True).first()
+    seq = Run.objects.filter(id=run).values_list("input_seq", flat=True).first() if run else None
     messages = Event.objects.filter(conversation__key=claim.conversation, seq=seq or 0, kind="message")
     body = messages.values_list("body", flat=True).first()
     return metadata_of(body) if body else {}

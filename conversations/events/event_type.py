@@ -60,7 +60,7 @@ class Row(NamedTuple):
 
     `template` of templates/events is given the row, `fields` (what the schema declares, as text that is safe to show)
     and `extra` (all other fields but those that every row shows). Where more than that is drawn, `view` names the
-    function under `@view` that draws it, with the `glyph` and `words` that `control_action_rows` draws. Views are in
+    function under `@view` that draws it, with the `glyph` and `words` that some views draw. Views are in
     the modules of `conversations/rendering/` that `event_renderer.ROWS` lists: a new module is added there.
     """
 

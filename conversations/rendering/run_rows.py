@@ -260,7 +260,7 @@ def stage(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
 
 @view
 def call_step(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw a step of a call that is not in the record: a claim from outside, or a stray one."""
+    """Draw a step that no call's block draws: an escalation, a claim from outside, or a step of a call elsewhere."""
     text = event_rows.row_of(read.event.kind).words
     if read.event.kind == "approval.decided":
         decision = event_rows.line(read.body.get("decision"))

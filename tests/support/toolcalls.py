@@ -35,7 +35,7 @@ def event(key: str, payload: dict[str, Any], by: Principal = principals.SYSTEM) 
 
 
 def step(number: int, **fields: Any) -> dict[str, Any]:
-    """Make a step of a call of a external agent."""
+    """Make a step of a call of an external agent."""
     return {"event": "tool_step", "name": "look_up", "agent": "Desk", "tool_call_id": f"call-{number}", **fields}
 
 

@@ -17,6 +17,9 @@
 | conversation.forked | | | | title, handler, parent, which events are copies (`forks`) |
 | a fork's copy of the above: only what the first two lines, response.received and event.annotated fold | | | | |
 | event.annotated, by a person | | | | an annotation's row (`event_annotations`) |
+| run.*, conversation.handler, ours | | | failed: +1 | a run's row, the handler (`runs`) |
+| approval.*, policy.refused, replay.requested, ours | | | | rows of approvals and calls (`approvals`, `tool_calls`) |
+| model.call of an external agent, with an error | | | +1 | |
 | anything else (no redaction) | | | | last_at, recent activity; whether one from outside has spoken (`token_access`) |
 
 Claims (principals not ours) change counters, participants and observed calls, never a run, a state or a call of ours.

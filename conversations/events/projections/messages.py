@@ -77,7 +77,7 @@ def mark_output(speaker: str, text: str) -> str:
 
 
 def output(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
-    """Count an agent's output, note what may repeat it, and what a external agent spent for it."""
+    """Count an agent's output, note what may repeat it, and what an external agent spent for it."""
     payload = event.payload
     head.messages += 1
     head.repeatable = mark_output(payload.speaker, payload.words)

@@ -152,7 +152,7 @@ class ResponseRow(msgspec.Struct, gc=False):
 
 
 class TurnRow(msgspec.Struct, gc=False):
-    """What one answer of a model spent, ours or as a external agent tells it."""
+    """What one answer of a model spent, ours or as an external agent tells it."""
 
     conversation_id: int
     seq: int

@@ -1,4 +1,4 @@
-"""Model turns → what they spent: ours as `model.turn` tells it, a external agent's as its `output` does, or its
+"""Model turns → what they spent: ours as `model.turn` tells it, an external agent's as its `output` does, or its
 `model.call`."""
 
 from collections.abc import Callable
@@ -84,7 +84,7 @@ def ours(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None
 
 
 def observed(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
-    """Keep what a external agent's output says that it spent; most say nothing, and a side that is 0 was not counted:
+    """Keep what an external agent's output says that it spent; most say nothing, and a side that is 0 was not counted:
     then what the turn spent is unknown."""
     if '"usage"' in event.body and head.head_seq > head.copied_seq:  # a fork's copy was counted where it was said
         _keep(changes, head, event, all)
@@ -112,7 +112,7 @@ def _keep(
         return
     cached = min(spent[0], counts.cached)
     written = min(spent[0] - cached, counts.cache_written)
-    is_inside = event.run is None or bool(fields.parent_call)  # a external agent's working time is unknown
+    is_inside = event.run is None or bool(fields.parent_call)  # an external agent's working time is unknown
     worked_ms = 0 if is_inside or is_unknown else round(max(0.0, fields.duration_ms or 0))
     place = (head.id, head.head_seq, event.at)
     changes.turns.append(TurnRow(*place, agent, model, fields.demo, *spent, cached, written, event.run, worked_ms))

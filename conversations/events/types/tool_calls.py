@@ -33,7 +33,8 @@ class ToolStep(CallEvent):
     lane=Lane("was denied by policy", "reason"), traits={"call_step", "outlined"},
 )  # fmt: skip
 class PolicyRefused(CallEvent):
-    """A call that a rule stopped before anybody was asked; `rule` is an operator's."""
+    """A call that was refused without a person's decision: by an operator's `rule`, by the request's choice of tools,
+    or because there is no such tool, or it is not enabled."""
 
     event: Literal["policy.refused"] = "policy.refused"
     run_id: str

@@ -1,5 +1,5 @@
 """Decide approval requests: each is created by a waiting run and decided once, by a person or by an auto-approval rule
-(law E). The last decision of a run queues it again."""
+(law E). The last decision of a run queues it again, for a worker (`agents_app/worker/worker.py`)."""
 
 import json
 from collections.abc import Collection

@@ -41,7 +41,7 @@ def people():
 
 
 def step(call_id: str = "t1", key: str = "s", **fields):
-    """Make a step of a external agent's tool call."""
+    """Make a step of an external agent's tool call."""
     body = {"event": "tool_step", "agent": "Coder", "name": "Bash", "tool_call_id": call_id, "args_raw": "{}"}
     return unchecked(key, body | fields, CODER, bus_id=f"{call_id}-{fields.get('status')}")
 
