@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 
 from dashboard.postgresql import base
 from tests.support.databases import IS_POSTGRESQL
@@ -57,3 +57,25 @@ def test_threads_that_make_the_pool_at_once_share_the_first(db: None, monkeypatc
     monkeypatch.setattr(base, "ConnectionPool", overtaken)
 
     assert another.pool is first
+
+
+def test_a_pool_that_cannot_connect_says_why(db: None) -> None:
+    another: Any = connection.copy("of a database that is not there")
+    another.settings_dict["NAME"] = "nosuch"
+    another.settings_dict["OPTIONS"]["pool"] |= {"timeout": 0.5}
+    try:
+        with pytest.raises(OperationalError, match=r'^connection .*database "nosuch" does not exist$'):
+            another.ensure_connection()
+    finally:
+        another.close_pool()
+
+
+def test_a_pool_whose_connections_are_all_lent_says_so(db: None) -> None:
+    another: Any = connection.copy("of one connection")
+    another.settings_dict["OPTIONS"]["pool"] |= {"timeout": 0.5, "max_size": 1}
+    another.pool.open()
+    try:
+        with another.pool.connection(), pytest.raises(OperationalError, match=r"^couldn't get a connection after"):
+            another.ensure_connection()
+    finally:
+        another.close_pool()
