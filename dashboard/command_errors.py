@@ -17,6 +17,7 @@ ADVICE = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), NO_SPACE),
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), NOT_WRITABLE),
     **dict.fromkeys((errno.ENOTDIR, errno.EEXIST, errno.EISDIR), NO_DIRECTORY),
+    **dict.fromkeys((errno.ENAMETOOLONG, errno.ELOOP), f"Use another path, {PLACE}"),
     errno.EIO: f"Check the disk, {PLACE}",
 }
 ADVICE_OF_SQLITE = {

@@ -74,6 +74,13 @@ def test_command_imports_files_and_folders_each_whole_or_not_at_all(tmp_path, se
     assert {"one", "two"} < set(Conversation.objects.values_list("key", flat=True))
 
 
+def test_command_names_a_file_whose_name_is_too_long(tmp_path, settings):
+    settings.DATA_DIR = tmp_path / "data"
+
+    with pytest.raises(CommandError, match=r"^x{300} was not imported: .*File name too long"):
+        call_command("import", tmp_path / ("x" * 300))
+
+
 def test_command_names_conversations_of_one_file_alone(tmp_path, settings):
     settings.DATA_DIR = tmp_path / "data"
 

@@ -34,9 +34,9 @@ def test_numbers_that_cannot_be_are_refused_before_they_are_listed(numbers, opti
     assert peak < 20 << 20  # bytes
 
 
-@pytest.mark.parametrize("days", ["nan", "inf", "-inf", "0", "-1"])
+@pytest.mark.parametrize("days", ["nan", "inf", "-inf", "0", "-1", "1e300", "36501"])
 def test_a_number_of_days_that_cannot_be_is_refused(days):
-    with pytest.raises(CommandError, match="--days must be a number greater than 0"):
+    with pytest.raises(CommandError, match="--days must be a number greater than 0 and at most 36,500"):
         call_command("expire", f"--days={days}", "--reason", "r")
 
 

@@ -1,7 +1,6 @@
 """`expire`: take what is older than it may be kept out of the record: by rules of its own, or now by those that are
 set, which the server's retention job goes by."""
 
-import math
 from argparse import ArgumentParser
 from typing import Any
 
@@ -54,8 +53,8 @@ class Command(RecordedTextCommand):
             option_rules.require("--days", options, ("kind", "conversation", "team", "reason"))
             self._by_rules(is_dry=options["dry_run"])
             return
-        if not 0 < days < math.inf:
-            raise CommandError("--days must be a number greater than 0")
+        if not 0 < days <= retention_rules.MAX_DAYS:
+            raise CommandError(f"--days must be a number greater than 0 and at most {retention_rules.MAX_DAYS:,}")
         self._require_targets(options)
         older_than = retention_clock.machine_time() - int(days * DAY_US)
         rule = RetentionScope(older_than, options["kind"], options["conversation"], options["team"])

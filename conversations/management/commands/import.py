@@ -1,5 +1,6 @@
 """`import FILE…`: recorded conversations into the record, each file whole or not at all (issue 1)."""
 
+import os
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -114,7 +115,7 @@ def _files(named: Iterable[Path]) -> Iterator[Path]:
     for path in named:
         files = (
             sorted(candidate for candidate in path.rglob("*") if _is_recording(candidate, path))
-            if path.is_dir()
+            if os.path.isdir(path)  # false for a name that no file can have, which is refused by its own words
             else [path]
         )
         for file in files:
