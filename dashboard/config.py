@@ -30,9 +30,13 @@ from conversations.evidence.witness_settings import Witness
 from dashboard import databases
 from dashboard.config_values import (
     describe_error,
+    expect_file,
+    expect_networks,
+    expect_origins,
+    expect_redis,
     expect_scheme,
+    expect_sender,
     hostname_of,
-    is_origin,
     pairs_of,
     parts_of,
     variable_name,
@@ -212,7 +216,7 @@ class Config(BaseModel):
             )
         return value
 
-    @field_validator("data_dir", "samples_dir", "signing_key", "prices", mode="before")
+    @field_validator("data_dir", "samples_dir", "signing_key", "prices", "email_from", mode="before")
     @classmethod
     def _not_empty(cls, value: object, info: ValidationInfo) -> object:
         """Read an empty variable, as files of variables have it, as one that is not set."""
@@ -242,7 +246,17 @@ class Config(BaseModel):
     @field_validator("redis_url")
     @classmethod
     def _redis(cls, value: str) -> str:
-        return expect_scheme(value, "redis", "rediss")
+        return expect_redis(value)
+
+    @field_validator("email_from")
+    @classmethod
+    def _sender(cls, value: str) -> str:
+        return expect_sender(value)
+
+    @field_validator("signing_key")
+    @classmethod
+    def _key_file(cls, value: Path | None) -> Path | None:
+        return value and expect_file(value)
 
     @model_validator(mode="after")
     def _secret_is_shared(self) -> Self:
@@ -255,27 +269,19 @@ class Config(BaseModel):
     @classmethod
     def _hard_to_guess(cls, value: str) -> str:
         """Sessions, links and the name of the broadcast are signed with it: a short one can be tried out."""
-        if value and len(value) < MIN_SECRET:
-            raise PydanticCustomError("secret", f"must be at least {MIN_SECRET} characters; got {len(value)}")
+        if value and (length := len(value.strip())) < MIN_SECRET:
+            raise PydanticCustomError("secret", f"must be at least {MIN_SECRET} characters; got {length}")
         return value
 
     @field_validator("proxies")
     @classmethod
     def _networks(cls, value: str) -> str:
-        for part in parts_of(value):
-            try:
-                ipaddress.ip_network(part)
-            except ValueError as error:
-                raise ValueError(f"must be an address or a network such as 10.0.0.0/8: {error}") from None
-        return value
+        return expect_networks(value)
 
     @field_validator("origins")
     @classmethod
     def _whole_origins(cls, value: str) -> str:
-        for origin in parts_of(value):
-            if not is_origin(origin):
-                raise ValueError(f"must be scheme://host[:port], comma-separated; {origin!r} is not")
-        return value
+        return expect_origins(value)
 
     @field_validator("alert_hosts", "agui_hosts")
     @classmethod
@@ -377,8 +383,7 @@ class Config(BaseModel):
     @property
     def allowed_hosts(self) -> list[str]:
         """The hosts of the further origins, as Django compares them: no port, IPv6 in brackets."""
-        hosts = map(hostname_of, self.allowed_origins)
-        return [f"[{host}]" if ":" in host else host for host in hosts]
+        return [f"[{host}]" if ":" in host else host for host in map(hostname_of, self.allowed_origins)]
 
 
 def load() -> Config:

@@ -1,12 +1,16 @@
 """Variables of settings: their names, their values (lists, pairs, origins, addresses), and what is wrong with one."""
 
 import difflib
+import ipaddress
+import re
 from collections.abc import Collection, Iterable
-from urllib.parse import unquote, urlsplit
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from conversations.core.errors import as_predicate
+from conversations.core.outbound_address import is_host_name
 
 SECRETS = (
     "secret_key",
@@ -20,6 +24,8 @@ SECRETS = (
     "OPENAI_BASE_URL",
 )
 
+_ADDRESS = r"[^\s<>@,]+@[^\s<>@,]+"
+_SENDER = re.compile(rf"{_ADDRESS}|[^<>]*<{_ADDRESS}>")
 PREFIX = "SWITCHBOARD_"
 # Of the client library and of the tests.
 OF_OTHERS = (
@@ -55,7 +61,7 @@ def describe_error(error: ErrorDetails) -> str:
     if not error["loc"]:
         return message
     name = str(error["loc"][0])
-    got = "" if name in SECRETS else f"; got {error['input']!r}"
+    got = "" if name in SECRETS or "; got " in message else f"; got {error['input']!r}"
     return f"{variable_name(name)}: {message}{got}"
 
 
@@ -79,7 +85,48 @@ def is_origin(text: str) -> bool:
         port = urlsplit(text).port
     except ValueError:  # no number, or beyond 65535
         return False
-    return port != 0 and not netloc.endswith(":") and bool(hostname_of(text))
+    return port != 0 and not netloc.endswith(":") and _is_host(hostname_of(text))
+
+
+def _is_host(text: str) -> bool:
+    """Return whether it is one host: Django would take `*` and `.example` for many."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return is_host_name(text)
+    return True
+
+
+def expect_origins(value: str) -> str:
+    """Refuse a list with anything but origins."""
+    for part in parts_of(value):
+        if not is_origin(part):
+            raise ValueError(f"must be scheme://host[:port], comma-separated; got {part!r}")
+    return value
+
+
+def expect_networks(value: str) -> str:
+    """Refuse a list with anything but addresses and networks."""
+    for part in parts_of(value):
+        try:
+            ipaddress.ip_network(part)
+        except ValueError as error:
+            raise ValueError(f"must be an address or a network such as 10.0.0.0/8: {error}") from None
+    return value
+
+
+def expect_file(path: Path) -> Path:
+    """Refuse a directory."""
+    if path.is_dir():
+        raise ValueError("must be a file, and it is a directory")
+    return path
+
+
+def expect_sender(value: str) -> str:
+    """Refuse anything but the sender of an e-mail."""
+    if not (value.isprintable() and _SENDER.fullmatch(value)):
+        raise ValueError("must be an e-mail address, or a name and <an address>")
+    return value
 
 
 def hostname_of(origin: str) -> str:
@@ -90,9 +137,19 @@ def hostname_of(origin: str) -> str:
         return ""
 
 
-def expect_scheme(url: str, *schemes: str) -> str:
+def expect_redis(url: str) -> str:
+    """Refuse an address of another kind, and one that names a database by no number: the client would take number 0,
+    or join the numbers of a path."""
+    parts = urlsplit(expect_scheme(url, "redis", "rediss", path="/number"))
+    numbers = [*filter(None, [parts.path.removeprefix("/")]), *parse_qs(parts.query, True).get("db", ())]
+    if not all(re.fullmatch("[0-9]{1,9}", number) for number in numbers):
+        raise PydanticCustomError("address", "must be redis://host[:port]/number: the database is a number")
+    return url
+
+
+def expect_scheme(url: str, *schemes: str, path: str = "") -> str:
     """Refuse an address of another kind, without a host, or whose port is none. It may hold a password: never said."""
-    expected = f"must be {schemes[0]}://host[:port]/name"
+    expected = f"must be {schemes[0]}://host[:port]{path}"
     try:
         parts = urlsplit(url)
         has_port = parts.port != 0

@@ -75,6 +75,11 @@ def test_the_host_of_an_origin_is_served(origin, host):
             "https://a#b",
             "https://a b",
             "https://a\\b",
+            "https://*",
+            "https://*.a",
+            "https://.a",
+            "https://a,b.",
+            "https://2130706433",
         ),
     ],
 )
@@ -229,8 +234,8 @@ def test_a_file_of_prices_is_read_at_the_start(monkeypatch, tmp_path):
         load()
 
 
-@pytest.mark.parametrize("name", ["data_dir", "signing_key", "prices", "samples_dir"])
-def test_an_empty_path_is_one_that_is_not_set(name):
+@pytest.mark.parametrize("name", ["data_dir", "signing_key", "prices", "samples_dir", "email_from"])
+def test_an_empty_path_or_sender_is_one_that_is_not_set(name):
     given, unset = Config.model_validate({name: ""}), Config()
 
     assert getattr(given, name) == getattr(unset, name)
@@ -246,12 +251,12 @@ def test_a_path_does_not_depend_on_the_working_directory(name):
 @pytest.mark.parametrize(
     ("variable", "value", "expected"),
     [
-        ("SWITCHBOARD_EMAIL_URL", "smtp://user:pa#ssw0rd@mail.example", "smtp://host[:port]/name"),
-        ("SWITCHBOARD_EMAIL_URL", "smtp://user:pa/ssw0rd@mail.example", "smtp://host[:port]/name"),
-        ("SWITCHBOARD_EMAIL_URL", "smtp://mail.example:x", "smtp://host[:port]/name"),
-        ("SWITCHBOARD_REDIS_URL", "redis://:pa#ssw0rd@bus.example/0", "redis://host[:port]/name"),
-        ("SWITCHBOARD_OTLP_ENDPOINT", "http://collector.example:99999", "http://host[:port]/name"),
-        ("OPENAI_BASE_URL", "http://[::1", "http://host[:port]/name"),
+        ("SWITCHBOARD_EMAIL_URL", "smtp://user:pa#ssw0rd@mail.example", "smtp://host[:port]"),
+        ("SWITCHBOARD_EMAIL_URL", "smtp://user:pa/ssw0rd@mail.example", "smtp://host[:port]"),
+        ("SWITCHBOARD_EMAIL_URL", "smtp://mail.example:x", "smtp://host[:port]"),
+        ("SWITCHBOARD_REDIS_URL", "redis://:pa#ssw0rd@bus.example/0", "redis://host[:port]/number"),
+        ("SWITCHBOARD_OTLP_ENDPOINT", "http://collector.example:99999", "http://host[:port]"),
+        ("OPENAI_BASE_URL", "http://[::1", "http://host[:port]"),
     ],
 )
 def test_an_address_that_cannot_be_read_is_refused_without_its_password(monkeypatch, variable, value, expected):
@@ -320,7 +325,17 @@ def test_a_variable_that_is_no_setting_is_named_with_the_setting_that_it_resembl
         ("STOP_S", "", "must be a number; got ''"),
         ("POLLS_PER_PRINCIPAL", "0", "must be greater than or equal to 1; got '0'"),
         ("OTLP_CONTENT", "perhaps", "must be a boolean; got 'perhaps'"),
-        ("ORIGINS", "here", "must be scheme://host[:port], comma-separated; 'here' is not; got 'here'"),
+        ("ORIGINS", "https://a,here", "must be scheme://host[:port], comma-separated; got 'here'"),
+        ("ALERT_HOSTS", "a,b/c", "must be hosts, addresses or networks; got 'b/c'"),
+        ("WITNESSES", "x", "must be file:/PATH, command:WORDS, timestamp:URL or a URL; got 'x'"),
+        ("EMAIL_FROM", "x", "must be an e-mail address, or a name and <an address>; got 'x'"),
+        ("EMAIL_FROM", "x@y\nBcc: z@y", "must be an e-mail address, or a name and <an address>; got 'x@y\\nBcc: z@y'"),
+        ("EMAIL_FROM", "x@y, z@y", "must be an e-mail address, or a name and <an address>; got 'x@y, z@y'"),
+        ("SIGNING_KEY", "/", "must be a file, and it is a directory; got '/'"),
+        ("SECRET_KEY", " " * 40, "must be at least 32 characters; got 0"),
+        ("REDIS_URL", "redis://:hush@h:6379/x", "must be redis://host[:port]/number: the database is a number"),
+        ("REDIS_URL", "redis://h/1/2", "must be redis://host[:port]/number: the database is a number"),
+        ("REDIS_URL", "redis://h?db=x", "must be redis://host[:port]/number: the database is a number"),
     ],
 )
 def test_a_wrong_value_is_named_with_what_is_expected(monkeypatch, name, value, expected):
@@ -346,3 +361,15 @@ def test_reading_a_setting_searches_no_model():
         sys.setprofile(None)
 
     assert not [call for call in calls if call.startswith("BaseModel.")]
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://h", "redis://h/", "redis://h/0", "rediss://u:p@[::1]:6380/15", "redis://h?db=3"]
+)
+def test_each_database_of_redis_can_be_named(url):
+    assert Config(redis_url=url).redis_url == url
+
+
+@pytest.mark.parametrize("sender", ["board@a.example", "switchboard@localhost", "The Board <board@a.example>"])
+def test_each_form_of_a_sender_is_taken(sender):
+    assert Config(email_from=sender).email_from == sender
