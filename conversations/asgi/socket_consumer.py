@@ -72,8 +72,9 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         self.writer = SocketWriter(self.base_send, write, self.runtime.socket_registry.send_gate, room)
         try:
             caller = await (self.authenticator.look_up(bearer) if bearer else self._person())
-        except Unavailable:  # the client tries again
-            await self.close()
+        except Unavailable:  # not as HTTP 403, which a program takes for a refusal for good
+            await self.accept()
+            self.dismiss(RECONNECT)
             return
         await self.accept()
         if caller is None or not (caller.agent or permissions.has_permission(caller.roles, "view")):
