@@ -280,7 +280,7 @@ TABLE = (
     Rule("message user_message output response.received", "sender agent recipient", ANYBODY,
          "participants; an agent is let in", "let in only by whom `projections.guests` names"),
     Rule("control", "sender agent recipient", ANYBODY, "participants", "lets nobody in"),
-    Rule("message user_message output token", "content text index role metadata input", ANYBODY,
+    Rule("message user_message output token", "content text index metadata input", ANYBODY,
          "the last line, counters, whether an envelope repeats an output", "this conversation"),
     Rule("message", "metadata recipient", "anybody but an import; live", "a run is queued (§3.4)",
          "agents served here; hops end at 20"),
