@@ -3,6 +3,7 @@
 import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,21 +29,40 @@ def replace(path: Path, content: bytes) -> None:
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[IO[bytes]]:
-    """Give a file to write; put it at `path`, also in place of another one, if the block ends without an error. A link
-    stays, and its file is replaced; a device or a pipe is written to. Raises OSError."""
+    """Give a file to write; put it at `path`, also in place of another one, if the block ends without an error. Behind
+    a link, that is the file which the link names. A device or a pipe stays what it is: it gets the content at once.
+    Raises OSError."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    if path.exists() and not path.is_file():
-        with path.open("wb") as file:
-            yield file
+    if _is_special(path):
+        with _naming(path), path.open("wb") as device:
+            yield device
         return
-    path = path.resolve()
-    with _draft_of(path) as (draft, file):
+    target = path.resolve()
+    with _naming(path), _draft_of(target) as (draft, file):
         yield file
         file.flush()
         os.fsync(file.fileno())
         file.close()
-        draft.replace(path)
+        draft.replace(target)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file in an error that names none, as of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(path)
+        raise
+
+
+def _is_special(path: Path) -> bool:
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager

@@ -31,6 +31,14 @@ def test_an_export_is_readable_by_its_owner_alone(tmp_path):
     assert (tmp_path / "x.jsonl").stat().st_mode & 0o777 == 0o600
 
 
+def test_a_full_disk_is_named_with_the_file(tmp_path):
+    ours()
+    (tmp_path / "full").symlink_to("/dev/full")
+
+    with pytest.raises(CommandError, match=r"^town was not exported: .*/full: No space left on device$"):
+        call_command("export", "town", "--output", tmp_path / "full")
+
+
 @pytest.mark.parametrize("place", [".", "/", ".."])
 def test_a_directory_is_no_file_to_export_to(place, tmp_path, monkeypatch):
     ours()
