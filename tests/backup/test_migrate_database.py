@@ -35,6 +35,11 @@ def test_a_misspelled_address_is_no_directory(target, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir() if path.name != "data"] == []
 
 
+def test_a_directory_that_cannot_be_made_is_named(tmp_path):
+    with pytest.raises(CommandError, match=r"^Nothing was copied: .*/x{300}.*: File name too long\.$"):
+        call_command("migrate-database", str(tmp_path / ("x" * 300)))
+
+
 @pytest.mark.slow
 def test_a_database_that_is_not_there_is_named_without_a_traceback():
     with pytest.raises(CommandError) as refused:

@@ -99,7 +99,10 @@ def _files_of_record(target: str) -> Iterator[None]:
     """Have the files beside the database in the target, if that is a directory; remove them if nothing is restored."""
     copied: list[Path] = []
     if not _is_postgresql(target):
-        copied = kept_files.copy(settings.DATA_DIR, Path(target).absolute(), secret=settings.SECRET_KEY)
+        try:
+            copied = kept_files.copy(settings.DATA_DIR, Path(target).absolute(), secret=settings.SECRET_KEY)
+        except OSError as error:
+            raise CommandError(f"Nothing was copied: {error.filename or target}: {error.strerror}.") from None
     try:
         yield
     except BaseException:
