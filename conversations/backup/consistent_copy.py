@@ -17,6 +17,7 @@ from django.db import connection, transaction
 from conversations.backup.portable_rows import FROM_POSTGRESQL, FROM_SQLITE, RecordTable, converter
 
 OWNER_ALONE = 0o600
+SIDE_FILES = ("-wal", "-shm", "-journal")
 SOURCE_READS = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS)
 _TYPES = {"int": "int8", "text": "text", "bool": "bool", "time": "timestamptz", "float": "float8",
           "decimal": "numeric", "bytes": "bytea"}  # fmt: skip
@@ -42,7 +43,7 @@ def consistent_copy_beside(beside: Path) -> Iterator[ConsistentCopy]:
             with closing(sqlite3.connect(f"{place.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
                 yield SqliteCopy(database)
         finally:
-            place.unlink(missing_ok=True)
+            _remove(place)
         return
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -55,7 +56,7 @@ def _copy_file(place: Path) -> None:
 
     Raises OSError if the copy cannot be written, DatabaseError if the database cannot be read.
     """
-    place.unlink(missing_ok=True)  # of a process that was killed
+    _remove(place)  # of a process that was killed
     os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ALONE))
     connection.ensure_connection()
     source: Any = connection.connection  # Django's own subclass of sqlite3.Connection
@@ -67,9 +68,15 @@ def _copy_file(place: Path) -> None:
                 if _is_of_copy(error):
                     raise OSError(errno.EIO, str(error)) from None
                 raise
-        for end in ("-wal", "-shm", "-journal"):
+        for end in SIDE_FILES:
             with suppress(FileNotFoundError):
                 Path(f"{place}{end}").chmod(OWNER_ALONE)
+
+
+def _remove(place: Path) -> None:
+    """Remove the copy and what SQLite leaves beside it when it cannot finish: pages of the record."""
+    for end in ("", *SIDE_FILES):
+        Path(f"{place}{end}").unlink(missing_ok=True)
 
 
 def _is_of_copy(error: sqlite3.OperationalError) -> bool:

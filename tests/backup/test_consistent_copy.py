@@ -52,3 +52,12 @@ def test_a_damaged_copy_is_an_error_of_the_database(tmp_path):
         list(SqliteCopy(database).rows(next(iter(tables()))))
 
     assert is_damage(raised.value)
+
+
+@pytest.mark.sqlite("its file")
+def test_nothing_that_sqlite_left_beside_the_copy_stays(tmp_path):
+    with consistent_copy_beside(tmp_path / "record.backup"):
+        for end in ("-journal", "-wal", "-shm"):
+            (tmp_path / f"record.backup.copy{end}").write_bytes(b"a page")
+
+    assert list(tmp_path.iterdir()) == []
