@@ -248,6 +248,6 @@ def _output(output: Any) -> Any:
         output = " ".join(str(part.get("text", "")) for part in output if isinstance(part, dict))
     try:
         value = json.loads(output)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return output
     return value if isinstance(value, dict) else output

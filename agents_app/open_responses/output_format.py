@@ -35,8 +35,8 @@ class OutputFormat(AgentOutputSchemaBase):
         return self._is_strict
 
     def validate_json(self, json_str: str) -> Any:
-        """Parse an output. Raises ModelBehaviorError with the position if it is not JSON."""
+        """Parse an output. Raises ModelBehaviorError with the reason if it is not JSON, or nests too deeply."""
         try:
             return json.loads(json_str)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ModelBehaviorError(f"The answer does not match the requested JSON format: {error}") from None

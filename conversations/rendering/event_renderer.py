@@ -176,7 +176,7 @@ class RepeatWatch:
             return ""
         if previous is not None and previous.kind == "output" and previous.seq == event.seq - 1:
             output = _payload(previous)
-            is_same = parsed.speaker and parsed.speaker == output.speaker and parsed.words == output.words
+            is_same = output.speaker in ("", parsed.speaker) and parsed.words == output.words  # as it is counted
             if is_same and not (parsed.metadata is not None and parsed.metadata.repeats_nothing):
                 return "same"
         return "named" if parsed.metadata is not None and parsed.metadata.output_id else ""

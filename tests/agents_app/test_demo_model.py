@@ -124,7 +124,10 @@ def test_it_answers_after_a_bounded_number_of_handovers() -> None:
     assert len([item for item in result.new_items if item.type == "handoff_call_item"]) == MAX_STEPS
 
 
-@pytest.mark.parametrize(("output", "is_filed"), [('{"kind": "water"}', True), ("Error: no such street", False)])
+@pytest.mark.parametrize(
+    ("output", "is_filed"),
+    [('{"kind": "water"}', True), ("Error: no such street", False), pytest.param("[" * 100_000, False, id="nested")],
+)
 def test_nothing_is_filed_when_the_report_could_not_be_made(output: str, is_filed: bool) -> None:
     @function_tool
     def file_incident(kind: str) -> str:

@@ -45,3 +45,17 @@ def test_a_redacted_message_counts_as_before(team, content, messages, repeat, at
     rebuild()
     assert Conversation.objects.get().messages == messages
     assert Conversation.objects.get(key=fork(team["operator"], "red", 2).conversation).messages == messages
+
+
+@pytest.mark.parametrize(
+    ("agent", "messages", "repeat"),
+    [("Red", 1, "same"), ("", 1, "same"), ("Blue", 2, "")],
+    ids=["its own", "nobody's", "another's"],
+)
+def test_a_message_is_drawn_as_a_repetition_where_it_counts_as_one(agent, messages, repeat):
+    store(
+        {**ANSWER, "agent": agent} if agent else {"event": "output", "text": "Four."}, {**MESSAGE, "content": "Four."}
+    )
+
+    assert Conversation.objects.get().messages == messages
+    assert repeats() == ["", repeat]

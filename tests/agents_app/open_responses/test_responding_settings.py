@@ -1,11 +1,12 @@
 """What a model's server is sent of a request's parameters, and what it is not."""
 
 import pytest
-from agents import Agent, ModelSettings, OpenAIChatCompletionsModel, function_tool
+from agents import Agent, ModelBehaviorError, ModelSettings, OpenAIChatCompletionsModel, function_tool
 from openai import AsyncOpenAI
 
 from agents_app.model_providers.providers import ModelConfig
 from agents_app.open_responses import openai_parameters
+from agents_app.open_responses.output_format import OutputFormat
 from agents_app.open_responses.request import read
 from agents_app.teams.definition import Team
 from conversations.models import Run
@@ -93,3 +94,9 @@ def test_reasoning_that_a_server_did_not_store_is_sent_back_only_where_it_is_who
         ["rs_2"],
         ["rs_1", "rs_2"],
     )
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 100_000])
+def test_an_answer_that_is_no_json_or_nests_without_end_is_refused_with_the_reason(text):
+    with pytest.raises(ModelBehaviorError, match="The answer does not match the requested JSON format"):
+        OutputFormat({"type": "json_object"}).validate_json(text)
