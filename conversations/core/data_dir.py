@@ -40,9 +40,13 @@ def _take(descriptor: int, data_dir: Path) -> None:
 
 @contextmanager
 def use(data_dir: Path) -> Iterator[None]:
-    """Write to the record from a command, beside a server and other commands: PostgreSQL takes many writers."""
+    """Write to the record from a command, beside a server and other commands: PostgreSQL takes many writers. Raises
+    Conflict while the record is moved: what came later would be lost."""
     with _opened(data_dir, USE) as descriptor:
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Conflict(f"`switchboard migrate-database` is copying the record of {data_dir}") from None
         yield
 
 

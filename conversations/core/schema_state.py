@@ -17,6 +17,7 @@ from django.db.migrations.loader import MIGRATIONS_MODULE_NAME, MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from conversations.core import data_dir
+from conversations.core.db_threads import release_connection
 from conversations.core.errors import Unavailable
 
 logger = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ def _is_still_behind() -> bool:
     try:
         return is_behind()
     except (DatabaseError, Unavailable):
+        release_connection()  # it is broken: the next look takes another
         return True
 
 

@@ -109,6 +109,26 @@ def test_a_process_that_keeps_running_waits_for_the_tables_of_its_version(older_
     assert caplog.messages == ["waiting for migrations: run `switchboard migrate`"]
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="a file is migrated by whoever holds it")
+def test_a_process_that_waits_for_tables_goes_on_after_the_database_was_away(older_tables, monkeypatch):
+    waits = []
+
+    def lose_the_connection(seconds):
+        waits.append(seconds)
+        if len(waits) == 1:
+            connection.connection.close()
+        else:
+            MigrationRecorder(connection).record_applied("conversations", schema_state.newest())
+
+    monkeypatch.setattr(time, "sleep", lose_the_connection)
+
+    schema_state.prepare_service()
+
+    assert len(waits) == 2
+    assert not schema_state.is_behind()
+
+
 NEWER = "9999_of_a_newer_version"
 
 

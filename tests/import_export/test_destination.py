@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from conversations.core import data_dir
-from conversations.core.errors import Unavailable
+from conversations.core.errors import Conflict, Unavailable
 from conversations.import_export import destination
 from conversations.import_export.destination import LocalDatabase, open_destination
 from conversations.models import Conversation
@@ -60,6 +60,15 @@ def test_a_record_is_not_moved_while_an_import_writes_to_it(place, postgresql):
         pytest.raises(CommandError, match=r"^Nothing was copied: `switchboard import` or `play` is writing "),
     ):
         call_command("migrate-database", str(place / "new"))
+
+
+def test_nothing_is_imported_while_the_record_is_moved(place, postgresql):
+    with (
+        data_dir.unused(place),
+        pytest.raises(Conflict, match="`switchboard migrate-database` is copying the record of"),
+        open_destination("one"),
+    ):
+        pass
 
 
 def test_an_import_to_sqlite_holds_the_directory_alone(place, monkeypatch):
