@@ -1,17 +1,12 @@
 """`GET /healthz`: this process is alive. `GET /readyz`: it can accept and send, or which part cannot and why."""
 
 import json
-import re
 
 from conversations.asgi import route
-from conversations.core.secret_masking import mask
+from conversations.core.secret_masking import mask, unaddressed
 from conversations.core.status import OK
 from conversations.realtime.readiness import HINTS, Readiness, not_ready
 from conversations.realtime.server_runtime import ServerRuntime
-
-_ADDRESS = re.compile(
-    r"""\('[^']*', \d+\)|"[^"]*"|(?:[\w.-]+|\[[\da-f:]+\]):\d{2,5}\b|\b\d+(?:\.\d+){3}\b|://\S+""", re.IGNORECASE
-)
 
 
 class HealthEndpoint:
@@ -34,8 +29,3 @@ class HealthEndpoint:
         degraded = [name for name in HINTS if parts.get(name, OK) != OK]
         body = {"ok": not missing, "not_ready": missing, "degraded": degraded, "parts": parts}
         await route.answer(send, 503 if missing else 200, json.dumps(body).encode())
-
-
-def unaddressed(text: str) -> str:
-    """Remove addresses and quoted names: callers who are not signed in need not know them; the log contains them."""
-    return _ADDRESS.sub("…", text)

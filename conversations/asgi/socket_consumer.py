@@ -72,9 +72,12 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         self.writer = SocketWriter(self.base_send, write, self.runtime.socket_registry.send_gate, room)
         try:
             caller = await (self.authenticator.look_up(bearer) if bearer else self._person())
-        except Unavailable:  # not as HTTP 403, which a program takes for a refusal for good
-            await self.accept()
-            self.dismiss(RECONNECT)
+        except Unavailable:
+            if bearer:  # a program takes HTTP 403 for a refusal for good; a page takes an open socket for a live one
+                await self.accept()
+                self.dismiss(RECONNECT)
+            else:
+                await self.close()
             return
         await self.accept()
         if caller is None or not (caller.agent or permissions.has_permission(caller.roles, "view")):

@@ -16,6 +16,7 @@ from typing import Any, ParamSpec, TypeVar
 from django.db import Error, InterfaceError, InternalError, OperationalError, connection
 
 from conversations.core.errors import Unavailable
+from conversations.core.secret_masking import unaddressed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -142,8 +143,9 @@ def is_damage(error: BaseException | None) -> bool:
 
 
 def unavailable(error: Exception, *, what: str = "answer") -> Unavailable:
-    """Return an error for the caller, with the first line only: servers append advice about themselves."""
-    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    """Return an error for the caller, who may not be signed in: the first line only, since servers append advice about
+    themselves, and no addresses, which the log has."""
+    reason = unaddressed((str(error).splitlines() or [type(error).__name__])[0])
     if is_damage(error):
         damage.append(reason[:200])
         return Unavailable(f"the database is damaged: {reason[:200]}. Ask an operator to run `switchboard verify`")

@@ -10,6 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 MASK = "•••"
+_ADDRESS = re.compile(
+    r"""\('[^']*', \d+\)|"[^"]*"|(?<!\w)'[^']*'|(?:[\w.-]+|\[[\da-f:]+\]):\d{2,5}\b|\b\d+(?:\.\d+){3}\b|://\S+""",
+    re.IGNORECASE,
+)
 
 _SECRETS = (
     (
@@ -203,3 +207,8 @@ def _forms_covered(text: str, forms: tuple[tuple[re.Pattern[str], str], ...]) ->
     for pattern, replacement in forms:
         text = pattern.sub(replacement, text)
     return text
+
+
+def unaddressed(text: str) -> str:
+    """Remove addresses and quoted names: callers who are not signed in need not know them; the log contains them."""
+    return _ADDRESS.sub("…", text)

@@ -120,7 +120,7 @@ class ServerRuntime:
                 await self._prepare(rollback)
             except (Unavailable, DatabaseError) as error:
                 self.state = error.message if isinstance(error, Unavailable) else unavailable(error).message
-                logger.warning("%s", self.state)
+                logger.warning("%s (%s)", self.state, error)
                 await asyncio.sleep(schema_state.POLL_S)
             else:
                 return

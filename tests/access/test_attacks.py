@@ -14,7 +14,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from conversations.asgi.health import unaddressed
+from conversations.core.secret_masking import unaddressed
 from tests.support.live import Server, until
 from tests.support.tiers import variants
 
@@ -183,6 +183,8 @@ def test_what_django_logs_of_a_request_has_its_id(server: Server) -> None:
             "connection to server at …, port 5432",
         ),
         ("Error -2 connecting to cache.inside:6379. Name not known.", "Error -2 connecting to …. Name not known."),
+        ("failed to resolve host 'db.inside': [Errno -2] Name not known", "failed to resolve host …: [Errno -2] Name"),
+        ("couldn't get a connection, or can't say why", "couldn't get a connection, or can't say why"),
         ("waiting for migrations: run `switchboard migrate`", "waiting for migrations: run `switchboard migrate`"),
         ("no answer within 2 s", "no answer within 2 s"),
     ],
