@@ -2,6 +2,7 @@
 
 import difflib
 import ipaddress
+import os
 import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -110,14 +111,14 @@ def expect_networks(value: str) -> str:
     for part in parts_of(value):
         try:
             ipaddress.ip_network(part)
-        except ValueError as error:
-            raise ValueError(f"must be an address or a network such as 10.0.0.0/8: {error}") from None
+        except ValueError:
+            raise ValueError(f"must be addresses or networks such as 10.0.0.0/8; got {part!r}") from None
     return value
 
 
 def expect_file(path: Path) -> Path:
     """Refuse a directory."""
-    if path.is_dir():
+    if os.path.isdir(path):  # False also where it may not be looked at
         raise ValueError("must be a file, and it is a directory")
     return path
 
@@ -141,7 +142,7 @@ def expect_redis(url: str) -> str:
     """Refuse an address of another kind, and one that names a database by no number: the client would take number 0,
     or join the numbers of a path."""
     parts = urlsplit(expect_scheme(url, "redis", "rediss", path="/number"))
-    numbers = [*filter(None, [parts.path.removeprefix("/")]), *parse_qs(parts.query, True).get("db", ())]
+    numbers = [*filter(None, [parts.path.strip("/")]), *parse_qs(parts.query, True).get("db", ())]
     if not all(re.fullmatch("[0-9]{1,9}", number) for number in numbers):
         raise PydanticCustomError("address", "must be redis://host[:port]/number: the database is a number")
     return url

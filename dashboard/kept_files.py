@@ -12,8 +12,10 @@ SECRET = "secret"
 
 def copy(source: Path, target: Path, *, secret: str) -> list[Path]:
     """Write the secret key, and copy the keys that sign the record and the journal of redactions, each readable by its
-    owner alone. Return the files made. Raises Conflict where the target has another one of the same name, and OSError;
-    then none is made."""
+    owner alone. Return the files made. Raises Conflict where the target has another one of the same name, or the
+    key could not be read back, and OSError; then none is made."""
+    if secret != secret.strip():
+        raise Conflict("SWITCHBOARD_SECRET_KEY begins or ends with white space, which a file of it cannot keep")
     contents = {target / SECRET: secret.encode()}
     for path in (source / journal.NAME, *sorted((source / KEYS).glob("*"))):
         if path.is_file():

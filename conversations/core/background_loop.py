@@ -42,6 +42,7 @@ class FailureLog:
         self._unlogged = Counter[type[Exception]]()
         self._logged_at: dict[type[Exception], float] = {}
         self._in_a_row = 0
+        self._is_logged = False  # since it last worked
 
     def add(self, error: Exception) -> None:
         """Log a failed round, or only count it."""
@@ -51,6 +52,7 @@ class FailureLog:
         if kind in self._logged_at and now - self._logged_at[kind] < LOGGED_EVERY:
             return
         self._logged_at[kind], times = now, self._unlogged.pop(kind)
+        self._is_logged = True
         if times > 1:
             logger.warning("%s failed %d times more: %s", self._what, times, error)
         elif isinstance(error, Unavailable) or is_unavailable(error):
@@ -59,10 +61,10 @@ class FailureLog:
             logger.error("%s failed once", self._what, exc_info=error)
 
     def end(self) -> None:
-        """Log that a round has succeeded after several failed."""
-        if self._in_a_row > 1:
+        """Log that a round has succeeded after several failed, unless these were only counted."""
+        if self._in_a_row > 1 and self._is_logged:
             logger.info("%s works again after %d failures", self._what, self._in_a_row)
-        self._in_a_row = 0
+        self._in_a_row, self._is_logged = 0, False
 
 
 def take_error(shared: asyncio.Future[Any]) -> None:

@@ -35,7 +35,7 @@ def written_whole(path: Path) -> Iterator[IO[bytes]]:
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if _is_special(path):
-        with _naming(path), path.open("wb") as device:
+        with _naming(path), path.open("ab") as device:
             yield device
         return
     target = path.resolve()
@@ -59,6 +59,8 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 def _is_special(path: Path) -> bool:
+    if path.is_relative_to("/dev") or path.is_relative_to("/proc"):  # /dev/stdout leads to a file that `>>` adds to
+        return True
     try:
         return not stat.S_ISREG(path.stat().st_mode)
     except FileNotFoundError:

@@ -12,6 +12,7 @@ from conversations.core import principals
 from conversations.core.db_threads import POOL_SIZE
 from conversations.events import log
 from conversations.events.log import writer_threads as module
+from conversations.events.log.stored_totals import TOTALS
 from conversations.models import Event, Run
 from conversations.runs.claims import Claim
 
@@ -40,7 +41,7 @@ def event_writer_of(writer, number: int) -> RunEventWriter:
 def test_what_runs_store_in_turns_that_follow_each_other_shares_a_transaction(writer, monkeypatch):
     monkeypatch.setattr(module, "GATHER", 600.0)
     event_writers = [event_writer_of(writer, number) for number in range(RUNS)]
-    before = writer.commits
+    before = TOTALS.commits
 
     async def store_in_turns():
         tasks = []
@@ -52,5 +53,5 @@ def test_what_runs_store_in_turns_that_follow_each_other_shares_a_transaction(wr
 
     asyncio.run(store_in_turns())
 
-    assert writer.commits - before <= THREADS
+    assert TOTALS.commits - before <= THREADS
     assert Event.objects.filter(kind="output").count() == RUNS

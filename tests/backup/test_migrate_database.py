@@ -7,6 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from conversations.core import private_file
+from conversations.core.errors import Conflict
 from dashboard import kept_files
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -129,3 +130,10 @@ def test_a_disk_that_is_full_half_way_leaves_no_file_at_the_target(tmp_path, mon
         kept_files.copy(source, target, secret="s" * 64)
 
     assert [path for path in target.rglob("*") if path.is_file()] == []
+
+
+def test_a_secret_that_a_file_cannot_keep_is_refused(tmp_path):
+    with pytest.raises(Conflict, match="begins or ends with white space"):
+        kept_files.copy(tmp_path / "old", tmp_path / "new", secret="x" * 50 + "\n")
+
+    assert list(tmp_path.iterdir()) == []

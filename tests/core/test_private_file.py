@@ -4,6 +4,7 @@ import os
 import stat
 import threading
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -63,6 +64,15 @@ def test_a_file_behind_a_link_is_as_before_when_writing_fails(tmp_path):
 
     assert target.read_bytes() == b"before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
+
+
+def test_what_a_shell_adds_to_stays(tmp_path):
+    (tmp_path / "log").write_bytes(b"before\n")
+    with (tmp_path / "log").open("ab") as log:
+        private_file.replace(Path(f"/dev/fd/{log.fileno()}"), b"content")
+
+    assert (tmp_path / "log").read_bytes() == b"before\ncontent"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log"]
 
 
 def test_links_that_end_nowhere_are_refused(tmp_path):

@@ -121,13 +121,13 @@ def test_a_refused_write_is_one_line_without_a_traceback(writer, caplog):
         raise Fenced("run r is another worker's")
 
     done = Future()
-    with caplog.at_level(logging.INFO, logger=commit_batch.__name__):
+    with caplog.at_level(logging.DEBUG, logger=commit_batch.__name__):
         writer.submit([message_event("a")], done, in_same_transaction=refuse)
         with pytest.raises(Fenced):
             done.result(60)
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records if "not stored" in record.message] == [
-        ("INFO", "not stored: run r is another worker's")
+        ("DEBUG", "not stored: run r is another worker's")
     ]
     assert "Traceback" not in caplog.text
 
