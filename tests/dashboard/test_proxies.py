@@ -50,7 +50,7 @@ def test_nobody_is_believed_by_default():
 
 
 def test_a_network_that_is_none_ends_the_start():
-    with pytest.raises(ValidationError, match=r"network such as 10\.0\.0\.0/8"):
+    with pytest.raises(ValidationError, match=r"networks such as 10\.0\.0\.0/8; got 'the proxy'"):
         Config(proxies="10.0.0.0/8, the proxy")
 
 
