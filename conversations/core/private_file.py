@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")  # they may lead to a file that a shell's `>>` adds to
+
 
 def create(path: Path, content: bytes) -> None:
     """Make a file, and its folder, unless there is one already. Raises OSError."""
@@ -59,7 +61,7 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 def _is_special(path: Path) -> bool:
-    if path.is_relative_to("/dev") or path.is_relative_to("/proc"):  # /dev/stdout leads to a file that `>>` adds to
+    if str(path).startswith(STREAMS):
         return True
     try:
         return not stat.S_ISREG(path.stat().st_mode)

@@ -5,6 +5,7 @@ import stat
 import threading
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -73,6 +74,15 @@ def test_what_a_shell_adds_to_stays(tmp_path):
 
     assert (tmp_path / "log").read_bytes() == b"before\ncontent"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log"]
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="the system has no memory for files below /dev")
+def test_a_file_below_dev_is_replaced_whole():
+    with TemporaryDirectory(dir="/dev/shm") as folder:
+        private_file.replace(Path(folder) / "file", b"before")
+        private_file.replace(Path(folder) / "file", b"after")
+
+        assert (Path(folder) / "file").read_bytes() == b"after"
 
 
 def test_links_that_end_nowhere_are_refused(tmp_path):
