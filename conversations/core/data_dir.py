@@ -31,11 +31,9 @@ def require_unheld(data_dir: Path) -> None:
 
 
 def _take(descriptor: int, data_dir: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not _lock_now(descriptor, fcntl.LOCK_EX):
         holder = os.pread(descriptor, 40, 0).decode(errors="replace").strip() or "?"
-        raise Unavailable(f"{data_dir} is in use by another Switchboard (process {holder})", code=HELD) from None
+        raise Unavailable(f"{data_dir} is in use by another Switchboard (process {holder})", code=HELD)
 
 
 @contextmanager
@@ -43,10 +41,8 @@ def use(data_dir: Path) -> Iterator[None]:
     """Write to the record from a command, beside a server and other commands: PostgreSQL takes many writers. Raises
     Conflict while the record is moved: what came later would be lost."""
     with _opened(data_dir, USE) as descriptor:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Conflict(f"`switchboard migrate-database` is copying the record of {data_dir}") from None
+        if not _lock_now(descriptor, fcntl.LOCK_SH):
+            raise Conflict(f"`switchboard migrate-database` is copying the record of {data_dir}")
         yield
 
 
@@ -54,10 +50,8 @@ def use(data_dir: Path) -> Iterator[None]:
 def unused(data_dir: Path) -> Iterator[None]:
     """Keep commands of `use` out. Raises Conflict while there are some."""
     with _opened(data_dir, USE) as descriptor:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Conflict(f"`switchboard import` or `play` is writing the record of {data_dir}") from None
+        if not _lock_now(descriptor, fcntl.LOCK_EX):
+            raise Conflict(f"`switchboard import` or `play` is writing the record of {data_dir}")
         yield
 
 
@@ -67,6 +61,15 @@ def file_lock(data_dir: Path, name: str) -> Iterator[None]:
     with _opened(data_dir, name) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
+
+
+def _lock_now(descriptor: int, mode: int) -> bool:
+    """Take the lock of an open file, shared or alone, and return whether nobody has it otherwise."""
+    try:
+        fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager

@@ -107,8 +107,7 @@ class ConversationList extends HTMLElement {
     this.#refetchTimer = undefined;
     this.#isRequestedByUser ||= isRequestedByUser;
     const list = await this.#loader.load("list", (error) => this.#handleFailure(error));
-    if (!list) return undefined;
-    if (!this.isConnected) return undefined;
+    if (!list || !this.isConnected) return undefined;
     if (this.#isBeingRead && !this.#isRequestedByUser) return this.#refetchSoon();
     this.#isRequestedByUser = false;
     this.#rows.replace(list, { acceptsNew: this.#acceptsNew });
